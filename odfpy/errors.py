@@ -1,4 +1,4 @@
-"""Every error odfpy raises on purpose: one root, one subclass by cause.
+"""Expected errors of odfpy: one root, and one subclass for each cause.
 
 An error says *what* happened and *where* in its message, and *what to try next* in its hint. Only the command line
 turns errors into exit codes: 1 for a job that failed, 2 for an invalid request.
@@ -24,13 +24,13 @@ _Kind = TypeVar("_Kind", bound=Enum)
 class OdfError(Exception):
     """Root of all expected errors.
 
-    A subclass declares its own fields in its body, with their types: what is declared crosses the border of a process
-    (`odfpy.codec.errors`).
+    A subclass declares its own fields in its body, with their types. Declared fields are sent along when an error
+    crosses to another process (`odfpy.codec.errors`).
 
     Attributes:
         message: what happened and where, one sentence or a short paragraph.
         hint: what the person can do next, or None.
-        code: names the cause; `odf help CODE` explains it. Each class has one of its own, which never changes.
+        code: identifies the cause; `odf help CODE` explains it. Each class has its own code, which never changes.
     """
 
     code: ClassVar[str] = "E900"
@@ -50,33 +50,33 @@ class OdfError(Exception):
         return self.message
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Copy and pickle without the constructor, which in some subclasses takes something else than a message."""
+        """Copy and pickle without the constructor: some subclasses have one with other parameters."""
         return new_object, (type(self), *self.args), self.__dict__
 
     def with_message(self, message: str, *, hint: str | None) -> Self:
-        """The same error with another message and hint: of the same class, with all fields of it."""
+        """Return a copy with another message and hint."""
         error = copy(self)
         error.args = (message,)
         error.message, error.hint = message, hint
         return error
 
     def with_context(self, context: object, *, hint: str | None = None) -> Self:
-        """The same error, saying where it happened: `raise error.with_context(name) from error`.
+        """Return a copy whose message begins with a context: `raise error.with_context(name) from error`.
 
         Args:
-            context: stands before the message, with a colon.
+            context: where it happened; a colon follows it.
             hint: what to do next, if the error has no hint of its own.
         """
         return self.with_message(f"{context}: {self.message}", hint=self.hint or hint)
 
     def _render_traceback_(self) -> list[str]:
-        """Return what IPython and notebooks show instead of a traceback: as the command line says it."""
+        """Return the lines that IPython and notebooks show instead of a traceback, as the command line prints them."""
         lines = [f"error: {self.message} ({self.code})", *([f"  hint: {self.hint}"] if self.hint else [])]
         return [escape_controls_in_lines(line) for line in lines]
 
 
 def _register(kind: type[OdfError], code: str) -> None:
-    """Give a class its code, for ever: another class with it is a bug, but a module may be loaded anew."""
+    """Assign a code to a class. Two classes with one code are a bug, but a module may be reloaded."""
     known = _CLASSES.get(code, kind)
     if (known.__module__, known.__qualname__) != (kind.__module__, kind.__qualname__):
         raise InternalError(f"{kind.__qualname__} takes code {code}, which is that of {known.__qualname__}")
@@ -85,7 +85,7 @@ def _register(kind: type[OdfError], code: str) -> None:
 
 
 def known_class(code: str) -> type[OdfError] | None:
-    """The class with a code, if its module is loaded; `odfpy.codec.errors.error_class` finds the others too."""
+    """Return the class with a code if its module is loaded; `odfpy.codec.errors.error_class` finds the others too."""
     return _CLASSES.get(code)
 
 
@@ -289,7 +289,7 @@ class QueryTooDeep(InvalidQuery, code="E452"):
 
     @classmethod
     def anywhere(cls) -> QueryTooDeep:
-        """The error where it shows only when the query is worked on."""
+        """Return the error for a depth that only shows during execution, without a place in the query."""
         hint = "Write it in several steps, or with fewer operators in a row."
         return cls("The query is nested too deeply", hint=hint)
 
@@ -349,24 +349,24 @@ class TransferError(OdfError, code="E600"):
 
 
 def did_you_mean(name: str, known: Iterable[str], *, otherwise: str | None = None) -> str | None:
-    """A hint with the known names closest to a misspelt one, or `otherwise` when none is close.
+    """Return a hint with the known names closest to a misspelt one, or `otherwise` if none is close.
 
     Args:
         name: the name that does not exist.
         known: the names that do.
-        otherwise: the hint if none is near, None for none.
+        otherwise: the hint if no known name is close.
     """
     return f"Did you mean {' or '.join(near)}?" if (near := nearest(name, known)) else otherwise
 
 
 def nearest(name: str, known: Iterable[str]) -> list[str]:
-    """The known names closest to a misspelt one: three at most, none if none is close.
+    """Return the known names closest to a misspelt one: three at most, none if none is close.
 
     Args:
         name: the name that does not exist.
         known: the names that do.
     """
-    import difflib  # only errors pay for it
+    import difflib  # only errors need it
 
     if len(name) > 200:
         return []
@@ -379,14 +379,14 @@ def nearest(name: str, known: Iterable[str]) -> list[str]:
 def member_named(
     kinds: type[_Kind], what: str, text: str, *, otherwise: str | None = None, error: type[OdfError] = InvalidValue
 ) -> _Kind:
-    """The member of an enumeration of words that a person has written, in small letters or large.
+    """Return the member of an enumeration that a user has named, in any case.
 
     Args:
         kinds: the enumeration.
-        what: a member of it, for the message.
-        text: what was written.
-        otherwise: the hint where no word is close; all of the words by default.
-        error: what is raised where there is no such word, with a suggestion.
+        what: a noun for a member, for the message.
+        text: the name that the user has given.
+        otherwise: the hint if no name is close; by default it lists all names.
+        error: class of the error for an unknown name.
     """
     words = [kind.value for kind in kinds]
     if text.lower() not in words:

@@ -1,4 +1,4 @@
-"""Libraries that not everybody needs, and what `odf` does without."""
+"""Optional libraries, and imports of large libraries that `odf` avoids to start faster."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ _Load: TypeAlias = Callable[[ModuleType], None]
 
 @contextmanager
 def needs_extra(name: str | None, what: str, failure: type[OdfError] = FetchError) -> Iterator[None]:
-    """Imports of what an extra of the distribution brings.
+    """Turn a missing package in the block into an error that says how to install it.
 
     Args:
-        name: of the extra; None for what should be there without any.
-        what: what needs it, as the beginning of a sentence about several.
-        failure: the error to raise.
+        name: name of the extra of the distribution; None for a package that needs no extra.
+        what: what needs the package, as the plural subject of a sentence.
+        failure: class of the error.
 
     Raises:
-        failure: it is not installed.
+        failure: the package is not installed.
     """
     try:
         yield
@@ -52,9 +52,9 @@ class _NoPandas:
 
 
 def do_without_blas_threads() -> None:
-    """Keep numpy from starting threads for algebra, which nobody does here (docs/adr/0033-start.md).
+    """Keep numpy from starting threads for linear algebra, which odfpy does not use (docs/adr/0033-start.md).
 
-    They take as long as the rest of numpy. Other processes, such as those of Spark, are not told.
+    Starting them takes as long as the rest of numpy's import. Child processes, such as Spark's, are not affected.
     """
 
     def load_without_threads(load: _Load, module: ModuleType) -> None:
@@ -65,9 +65,9 @@ def do_without_blas_threads() -> None:
 
 
 def do_without_numpy_for_blocks() -> None:
-    """Keep flatbuffers, by which blocks are written, from importing numpy, for vectors that no block has.
+    """Keep flatbuffers, which encodes blocks, from importing numpy. Blocks have no vectors that need it.
 
-    That takes a tenth of the time of a small pull. Who needs numpy imports it as usual.
+    The import takes a tenth of a small pull. Other modules import numpy as usual.
     """
 
     def load_without_numpy(load: _Load, module: ModuleType) -> None:
@@ -78,7 +78,7 @@ def do_without_numpy_for_blocks() -> None:
 
 
 class _LoadedOtherwise:
-    """Finds one module, and has it loaded in another way."""
+    """Finder for one module that wraps its loading."""
 
     def __init__(self, name: str, otherwise: Callable[[_Load, ModuleType], None]) -> None:
         self._name = name
@@ -95,7 +95,7 @@ class _LoadedOtherwise:
 
 @contextmanager
 def _one_blas_thread() -> Iterator[None]:
-    """Say so in the environment, which the library reads when it is loaded, unless somebody has said something."""
+    """Set the number of threads in the environment during the block, unless the user has set it."""
     if _BLAS_THREADS in os.environ:
         yield
         return

@@ -1,4 +1,8 @@
-"""Files that are there as a whole or not at all. What cannot be made again is flushed to disk, caches are not."""
+"""Atomic writes, locks and folders of files.
+
+A reader sees either the old file or the new one, never a part of it. Files that hold data are also flushed to disk, so
+that they survive a power loss. Caches are not: they can be rebuilt.
+"""
 
 from __future__ import annotations
 
@@ -15,18 +19,17 @@ from typing import IO, BinaryIO, Final
 from odfpy.errors import OdfError
 
 TEMPORARY: Final = ".tmp-"
-"""What the names of files begin with that are being written, or that a killed writer has left."""
+"""Prefix of the names of unfinished files; a killed writer may leave some."""
 
 MANY: Final = 200
-"""Files for which flushing the whole file system takes less time than flushing each of them."""
-
+"""From this number of files on, one flush of the whole file system is faster than one flush per file."""
 
 FULL: Final = (errno.ENOSPC, errno.EDQUOT)
-"""What the system says where no room is left on a disk, or none for this user."""
+"""Error numbers of a full disk and of an exhausted quota."""
 
 
 def is_full(error: BaseException | None) -> bool:
-    """Return whether an error comes of a disk that has no room left, maybe by way of others."""
+    """Return whether a full disk caused an error, directly or through other errors."""
     while error is not None:
         if isinstance(error, OSError) and error.errno in FULL:
             return True
@@ -35,7 +38,7 @@ def is_full(error: BaseException | None) -> bool:
 
 
 def cache_folder() -> Path:
-    """The folder of what programs of the user can make again: `$XDG_CACHE_HOME/odfpy`, by default `~/.cache/odfpy`."""
+    """Return the folder of the user's caches: `$XDG_CACHE_HOME/odfpy`, by default `~/.cache/odfpy`."""
     chosen = Path(os.environ.get("XDG_CACHE_HOME", ""))
     return (chosen if chosen.is_absolute() else Path.home() / ".cache") / "odfpy"
 
@@ -46,18 +49,18 @@ def configuration_folder() -> Path:
 
 
 def config_files(root: Path) -> tuple[Path, ...]:
-    """Files with settings of a workspace, of which there may be some: its own, those of folders above, the user's."""
+    """Return the possible settings files of a workspace, nearest first: its own, its parent folders', the user's."""
     above = (folder / ".odfconfig.yaml" for folder in (root, *root.parents))
     return (root / ".odf" / "config.yaml", *above, configuration_folder() / "config.yaml")
 
 
 def open_regular(path: Path) -> BinaryIO:
-    """Open a file to read it; anything else in its place is an error, and nothing is waited for.
+    """Open a regular file for reading, without blocking.
 
-    Whoever opens a pipe that somebody has put into a folder waits for its writer, which never comes.
+    To open a named pipe would block until somebody writes to it, perhaps for ever.
 
     Raises:
-        OSError: it cannot be opened, or is not a file.
+        OSError: it cannot be opened, or is not a regular file.
     """
     descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY)
     mode = os.fstat(descriptor).st_mode
@@ -70,20 +73,20 @@ def open_regular(path: Path) -> BinaryIO:
 
 
 def read_regular(path: Path) -> bytes:
-    """Return what is in a file; see `open_regular`."""
+    """Return the content of a regular file; see `open_regular`."""
     with open_regular(path) as file:
         return file.read()
 
 
 @contextmanager
 def replaced_atomically(path: Path) -> Iterator[Path]:
-    """Give another name in the folder of a file, which becomes the file if all goes well, and is removed if not.
+    """Provide a temporary path that replaces a file when the block ends, and is removed if the block fails.
 
-    Nothing is flushed to disk: a power loss may leave the file damaged or without its end, which readers of caches
-    have to notice, and writers of anything else to prevent.
+    Nothing is flushed to disk. A power loss may leave the file damaged or truncated: readers of caches must detect
+    that, and writers of anything else must flush first.
 
     Raises:
-        OSError: it cannot be put in the place of the file.
+        OSError: the temporary file cannot replace the file.
     """
     temporary = _aside(path)
     try:
@@ -94,15 +97,15 @@ def replaced_atomically(path: Path) -> Iterator[Path]:
 
 
 def replace_file(path: Path, data: bytes, *, mode: int = 0o666) -> None:
-    """Write a file as a whole, in the place of one that may be there.
+    """Create or replace a file atomically, and flush it to disk.
 
     Args:
-        path: the file; its folder is made if need be.
-        data: what is in it.
+        path: the file; its folder is created if it is missing.
+        data: the content.
         mode: its permissions, less the umask.
 
     Raises:
-        OdfError: it cannot be written; nothing has changed then.
+        OdfError: it cannot be written; nothing has changed.
     """
     try:
         make_folder(path.parent)
@@ -120,15 +123,15 @@ def replace_file(path: Path, data: bytes, *, mode: int = 0o666) -> None:
 
 
 def replace_files(files: Iterable[tuple[Path, bytes]]) -> None:
-    """Write many files of one file system, each as a whole, and flush them together; see `MANY`.
+    """Create or replace many files of one file system, each atomically, with one flush for all.
 
-    None takes its place before all are on the disk, and then they do in their order.
+    All contents are on disk before the first file appears. Then the files appear in their order.
 
     Args:
-        files: where they are to be, and what is in them; their folders are made if need be.
+        files: paths and contents; missing folders are created.
 
     Raises:
-        OSError: one cannot be written, or cannot take its place; only then those before it have.
+        OSError: a file cannot be written or moved; the files before it may have been replaced.
     """
     aside: dict[Path, Path] = {}
     try:
@@ -139,8 +142,7 @@ def replace_files(files: Iterable[tuple[Path, bytes]]) -> None:
             temporary.write_bytes(data)
         folders = dict.fromkeys(path.parent for path in aside.values())
         if folders:
-            # Content first, names afterwards: a name that survives a power loss must lead to whole content. One flush
-            # of the file system is cheaper than one of each file from some dozens on.
+            # Content first, names afterwards: a name that survives a power loss must lead to whole content.
             sync_file_system(next(iter(folders)))
         for temporary in list(aside):
             temporary.replace(aside[temporary])
@@ -153,15 +155,15 @@ def replace_files(files: Iterable[tuple[Path, bytes]]) -> None:
 
 
 def move_files(moves: Iterable[tuple[Path, Path]]) -> None:
-    """Give files that were just written their places in one file system; many are flushed together, see `MANY`.
+    """Flush new files to disk, then move each to its final path in the same file system.
 
-    None takes its place before all are on the disk, so that no name ever leads to a part of what was written.
+    All contents are on disk before the first move, so that no final path ever leads to a part of a file.
 
     Args:
-        moves: where each is, and where it is to be; those folders are there.
+        moves: source and target of each file; the folders exist.
 
     Raises:
-        OSError: one cannot be flushed or moved; only some of those before it are in their places then.
+        OSError: a file cannot be flushed or moved; the files before it may have been moved.
     """
     moves = list(moves)
     if len(moves) >= MANY:
@@ -182,7 +184,7 @@ def _aside(path: Path) -> Path:
 
 
 def make_way_for(path: Path) -> None:
-    """Check that a folder does not stand where a file belongs: it goes if it is empty, else to `.aside-...` beside it.
+    """Remove an empty folder from the path of a file; move one with content to `.aside-...` beside it.
 
     Raises:
         OSError: it cannot be moved.
@@ -190,14 +192,14 @@ def make_way_for(path: Path) -> None:
     if not path.is_dir() or path.is_symlink():
         return
     if any(path.iterdir()):
-        # Whatever is in it may be all that somebody has of it, so nothing is deleted.
+        # Its content may exist nowhere else, so nothing is deleted.
         path.rename(path.with_name(f".aside-{secrets.token_hex(4)}"))
     else:
         path.rmdir()
 
 
 def make_folder(folder: Path) -> None:
-    """Make a folder and its parents, each flushed to disk, so that what is written into it can be found again."""
+    """Create a folder and its missing parents, and flush each to disk."""
     if folder.is_dir():
         return
     make_folder(folder.parent)
@@ -206,16 +208,17 @@ def make_folder(folder: Path) -> None:
 
 
 def try_lock(file: int | BinaryIO, *, shared: bool = False) -> bool:
-    """Take the lock of an open file or folder, if nobody else has it; it ends with the file, or with the process.
+    """Take the lock of an open file or folder, unless somebody else holds it.
 
-    A lock that is a file with a process id in it would outlive a crash, and another process may get the same id.
+    The system releases the lock when the file is closed or the process ends. A lock file with a process id would
+    outlive a crash, and another process may get the same id.
 
     Args:
         file: the file, or its descriptor.
         shared: whether others may hold it at the same time, if they share it too.
 
     Returns:
-        Whether it is held now.
+        Whether the lock was taken.
 
     Raises:
         OSError: the file system has no locks.
@@ -228,7 +231,7 @@ def try_lock(file: int | BinaryIO, *, shared: bool = False) -> bool:
 
 
 def is_same_file(file: int | IO[bytes], path: str | Path, *, folder: int | None = None) -> bool:
-    """Return whether a path still leads to an open file or folder: it may have gone before its lock was taken.
+    """Return whether a path still leads to an open file or folder; it may have been removed before it was locked.
 
     Args:
         file: the file, or its descriptor.
@@ -244,18 +247,18 @@ def is_same_file(file: int | IO[bytes], path: str | Path, *, folder: int | None 
 
 @contextmanager
 def locked_folder(folder: Path) -> Iterator[None]:
-    """Wait for a folder's lock and hold it; the folder is made if need be.
+    """Hold the lock of a folder during the block; wait for it, and create the folder if it is missing.
 
     No lock file is left behind, and the lock ends with the process that holds it.
 
     Raises:
-        OSError: there can be no such folder.
+        OSError: the folder cannot be created or opened.
     """
     make_folder(folder)
     descriptor = os.open(folder, os.O_RDONLY)
     try:
-        # A lock on the folder itself: a lock file would have to be deleted, and whoever waits for it at that moment
-        # would hold the lock of a file that is gone.
+        # A lock on the folder itself: a lock file would have to be deleted, and a process that waits for it at that
+        # moment would then hold the lock of a deleted file.
         fcntl.flock(descriptor, fcntl.LOCK_EX)
         yield
     finally:
@@ -264,7 +267,7 @@ def locked_folder(folder: Path) -> Iterator[None]:
 
 @contextmanager
 def locked_for_change(path: Path) -> Iterator[None]:
-    """Let nobody else change a file while it is read, changed and written again; its folder is made if need be.
+    """Lock a file against changes by others during the block, to read, change and rewrite it.
 
     Raises:
         OdfError: it cannot be read or written.
@@ -286,7 +289,7 @@ def sync_folder(folder: Path) -> None:
 
 
 def sync_file_system(folder: Path) -> None:
-    """Flush all that was written to the file system of a folder: for many files faster than one after the other.
+    """Flush the file system of a folder: for many files, this is faster than one flush per file.
 
     Raises:
         OSError: something could not be written.

@@ -1,11 +1,11 @@
-"""Stages: how long the parts of some work take, as a tree, for whoever wants a profile.
+"""Profiles: the time that the stages of an operation take, as a tree. `odf pull --profile` prints one.
 
     with profiling("pull") as profile:
         with stage("plan"):
             ...
 
-Where nobody wants one, a stage costs a look into a context variable. Threads have no profile unless they are given the
-context of one. Stages of one thread come one after the other, so that they take no longer than what they are part of.
+Without `profiling`, a stage costs one lookup of a context variable. A new thread has no profile unless it gets the
+context of one. Stages of one thread run one after the other, so their sum never exceeds the time of their parent.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ Item = TypeVar("Item")
 
 
 class StageTime:
-    """A stage of some work, with the stages that are part of it.
+    """A node of a profile: a stage, and the stages inside it.
 
     Attributes:
-        name: of the stage, in words of its field.
-        seconds: that it has taken, in all.
-        times: how often it was there.
-        calls: calls from Python to Java in it, besides those in its parts.
-        jobs: jobs of Spark in it, besides those in its parts.
-        is_subject: whether it is all the work on one dataset.
-        parts: its own stages by name, in the order in which they first came.
+        name: name of the stage.
+        seconds: total time, in seconds.
+        times: number of times that the stage ran.
+        calls: calls from Python to Java, without those of its parts.
+        jobs: Spark jobs, without those of its parts.
+        is_subject: whether the stage is the whole work on one dataset.
+        parts: stages inside it by name, in the order of their first run.
     """
 
     __slots__ = ("calls", "is_subject", "jobs", "name", "parts", "seconds", "times")
@@ -46,7 +46,7 @@ class StageTime:
         self.parts: dict[str, StageTime] = {}
 
     def part(self, name: str, *, is_subject: bool = False) -> StageTime:
-        """The stage of that name in this one, the same each time."""
+        """Return the stage of a name inside this one; it is created on first use."""
         with _ADDING:
             found = self.parts.get(name)
             if found is None:
@@ -54,13 +54,13 @@ class StageTime:
         return found
 
     def add(self, seconds: float, times: int = 1, calls: int = 0, jobs: int = 0) -> None:
-        """Add what was measured.
+        """Add a measurement.
 
         Args:
-            seconds: how long it has taken.
-            times: how often it was there.
-            calls: calls to Java besides those of its parts.
-            jobs: jobs of Spark besides those of its parts.
+            seconds: time in seconds.
+            times: number of runs.
+            calls: calls to Java, without those of its parts.
+            jobs: Spark jobs, without those of its parts.
         """
         with _ADDING:
             self.seconds += seconds
@@ -70,27 +70,27 @@ class StageTime:
 
     @property
     def all_calls(self) -> int:
-        """Calls from Python to Java, with those of its parts."""
+        """Calls from Python to Java, including those of its parts."""
         return self.calls + sum(part.all_calls for part in self.parts.values())
 
     @property
     def all_jobs(self) -> int:
-        """Jobs of Spark, with those of its parts."""
+        """Spark jobs, including those of its parts."""
         return self.jobs + sum(part.all_jobs for part in self.parts.values())
 
     @property
     def other(self) -> float:
-        """Seconds that belong to no part; where there are no parts, all of them do not."""
+        """Seconds outside of all parts."""
         return max(0.0, self.seconds - sum(part.seconds for part in self.parts.values()))
 
     def walk(self, depth: int = 0) -> Iterator[tuple[int, StageTime]]:
-        """The stage and all in it, each with its depth."""
+        """Yield this stage and all stages inside it, each with its depth, parents first."""
         yield depth, self
         for part in self.parts.values():
             yield from part.walk(depth + 1)
 
     def at(self, *names: str) -> StageTime | None:
-        """The stage that some names lead to, None if there was none."""
+        """Return the stage at a path of names, None if it never ran."""
         found: StageTime | None = self
         for name in names:
             found = None if found is None else found.parts.get(name)
@@ -103,7 +103,7 @@ _NOTHING: Final[AbstractContextManager[None]] = nullcontext()
 
 
 class _Running:
-    """A stage that is under way."""
+    """Context manager that measures one run of a stage."""
 
     __slots__ = ("_began", "_stage", "_times", "_token")
 
@@ -128,12 +128,12 @@ class _Running:
 
 
 def stage(name: str, *, is_subject: bool = False, again: bool = False) -> AbstractContextManager[StageTime | None]:
-    """Measure a stage, also one that ends with an error; do not give anything to a caller (`yield`) within it.
+    """Measure a stage, even if it fails. The block must not `yield`: the caller's time would be counted.
 
     Args:
-        name: of the stage; stages of a name at the same place add up.
-        is_subject: whether it is all the work on one dataset.
-        again: whether this goes on with what has been counted.
+        name: name of the stage; runs with the same name and parent add up.
+        is_subject: whether the stage is the whole work on one dataset.
+        again: whether this continues a run that has been counted.
     """
     above = _AT.get()
     if above is None:
@@ -142,12 +142,12 @@ def stage(name: str, *, is_subject: bool = False, again: bool = False) -> Abstra
 
 
 def staged(name: str, items: Iterable[Item], *, again: bool = False) -> Iterator[Item]:
-    """The same items; the time until each of them is there goes to a stage of whoever asks for it.
+    """Yield items, and measure the time that producing each of them takes.
 
     Args:
-        name: of the stage.
+        name: name of the stage, inside the one of the consumer.
         items: the items.
-        again: whether this goes on with what has been counted.
+        again: whether this continues a run that has been counted.
     """
     iterator = iter(items)
     while True:
@@ -162,10 +162,10 @@ def staged(name: str, items: Iterable[Item], *, again: bool = False) -> Iterator
 
 @contextmanager
 def profiling(name: str) -> Iterator[StageTime]:
-    """Measure the stages of some work, and keep them from any profile around it.
+    """Profile the block; its stages do not appear in an outer profile.
 
     Args:
-        name: of the work.
+        name: name of the root stage.
     """
     whole = StageTime(name)
     with _Running(whole, 1):
@@ -173,7 +173,7 @@ def profiling(name: str) -> Iterator[StageTime]:
 
 
 def current() -> StageTime | None:
-    """The stage that is under way, None where nobody wants a profile."""
+    """Return the current stage, None outside of `profiling`."""
     return _AT.get()
 
 

@@ -1,9 +1,9 @@
-"""Ctrl-C and SIGTERM for commands that run until they are told to stop.
+"""Ctrl-C and SIGTERM for commands that run until they are stopped, such as servers.
 
-A handler of Python runs in the main thread between two of its steps, in the midst of anything: it can want a lock that
-this thread holds, and wait for itself. A signal even comes in the midst of its own handler: a process that is tied to
-its parent gets one for each thread of the parent that is killed. So handlers do nothing here, and a thread, which reads
-the numbers of signals from a pipe, does what is to be done.
+Python runs a signal handler in the main thread, between any two instructions. A handler that needs a lock which this
+thread holds would wait for itself. Handlers can also interrupt each other: a process that dies with its parent gets one
+signal for each thread of a killed parent. So the handlers do nothing here. A thread reads the signal numbers from a
+pipe and acts on them.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ _STOPPING: Final = (signal.SIGINT, signal.SIGTERM)
 
 @contextmanager
 def stopped_by_signals(stop: Callable[[int], object]) -> Iterator[None]:
-    """Inside of the block, Ctrl-C and SIGTERM stop something, instead of the command. Call it from the main thread.
+    """Call a function on Ctrl-C and SIGTERM during the block, instead of ending the process; for the main thread only.
 
     Args:
-        stop: called for each of them with its number, in another thread, one at a time.
+        stop: called with the signal number, in another thread, for one signal at a time.
     """
     reader, writer = os.pipe()
     os.set_blocking(writer, False)
@@ -48,10 +48,10 @@ def stopped_by_signals(stop: Callable[[int], object]) -> Iterator[None]:
 
 
 def wait_for_stop_signal(tell: Callable[[], object]) -> None:
-    """Wait until somebody wants the command to end: Ctrl-C, or SIGTERM. Call it from the main thread.
+    """Wait for Ctrl-C or SIGTERM; for the main thread only.
 
     Args:
-        tell: is called when it has come to that.
+        tell: called when the signal has arrived.
     """
     over = threading.Event()
     with stopped_by_signals(lambda _: over.set()):

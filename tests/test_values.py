@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import dataclasses
+import inspect
 import pickle
 from dataclasses import FrozenInstanceError, field
 from typing import Any, ClassVar
@@ -236,3 +237,10 @@ def test_other_classes_are_left_to_the_standard_library():
     loose.a = 2
     assert loose == Loose(2)
     assert Ordered(1) < Ordered(2)
+
+
+def test_parameters_are_known_before_the_first_value():
+    unused = made(values.dataclass)
+    for name, cls in made(dataclasses.dataclass).items():
+        assert inspect.signature(unused[name]).parameters.keys() == inspect.signature(cls).parameters.keys()
+        assert inspect.signature(unused[name].__init__).return_annotation is None

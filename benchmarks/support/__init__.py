@@ -12,6 +12,7 @@ import resource
 import statistics
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Mapping, Sequence
 from importlib.metadata import version
@@ -22,6 +23,9 @@ REPOSITORY = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(REPOSITORY))
 # Commands find their modules compiled, as those of users do; to compile them takes a third of a short command.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+# Settings, keys and revocations of whoever measures would be read by each command.
+_CONFIGURATION = tempfile.TemporaryDirectory()
+os.environ["XDG_CONFIG_HOME"] = _CONFIGURATION.name
 
 ODF = (sys.executable, "-m", "odfpy")
 PUSH = "AddPushSource\n      sourceName: default"

@@ -1,8 +1,8 @@
-"""Marks around content of datasets, so that a model can distinguish it from the text of this server.
+"""Marks around content of datasets, so that a model can distinguish it from text of this server.
 
-Rows, names, descriptions and errors may contain text written for a model: "ignore your instructions". No mark makes a
-model immune. The marks only show where such text is; other code limits what a model may do. The end mark cannot be
-forged: it has a random number, and JSON has no line breaks inside of texts.
+Rows, names, descriptions and errors may contain text written for a model, such as "ignore your instructions". No mark
+makes a model immune. The marks only show where such text is; other code limits the permissions of a model. The end mark
+cannot be forged: it contains a random number, and JSON has no line breaks inside of texts.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ NOTE: Final = (
 
 
 def mark_as_data(tree: Any) -> str:
-    """Return a tree of JSON between marks.
+    """Return a JSON tree between marks.
 
     Args:
         tree: content that may come from datasets.

@@ -1,7 +1,7 @@
-"""The protocol over HTTP, mounted in `odf serve`: each request has a token that identifies its caller.
+"""The protocol over HTTP, mounted in `odf serve`; each request has a token that identifies its caller.
 
-Requests are independent: there are no sessions that could be taken over, or that fill the memory. The cookie of the
-pages is ignored, so that no foreign page can use it.
+Requests are independent: there are no sessions that could be hijacked, or that fill the memory. The cookie of the web
+pages is ignored, so that other web pages cannot use it.
 """
 
 from __future__ import annotations
@@ -45,13 +45,13 @@ _URL: Final = "odf.url"
 
 
 class McpApp:
-    """The protocol at `/mcp`, and the proofs that it has given at `/mcp/proofs/HASH`."""
+    """The protocol at `/mcp`, and the issued proofs at `/mcp/proofs/HASH`."""
 
     def __init__(self, app: FastAPI, workspaces: Sequence[Workspace]) -> None:
         """
         Args:
-            app: application of the server; its limits apply here, too.
-            workspaces: its workspaces.
+            app: application of the server, whose limits apply here, too.
+            workspaces: workspaces of the server.
         """
         state = app.state
         self._settings: ServeSettings = state.settings
@@ -102,7 +102,7 @@ class McpApp:
         return self._served.reader(request.scope[_CALLER], request.scope[_URL], address)
 
     async def _caller(self, headers: Headers) -> Caller | None:
-        """Return the caller; the anonymous one without a token, None for an invalid token."""
+        """Return the caller; an anonymous one without a token, None for an invalid token."""
         text = bearer_of(headers)
         if text is None:
             return Caller()
@@ -124,10 +124,10 @@ class McpApp:
         return f"{base}{PATH}"
 
     def _refusal(self, connection: HTTPConnection) -> Response | None:
-        """Refuse requests of foreign pages in a browser, including those that rebind a host name.
+        """Return a refusal of requests by other web pages in a browser, also those that rebind a host name; else None.
 
         A page sends its origin (`Origin`). If a name was rebound to this machine, `Host` has that name: at a loopback
-        address the server accepts only its own names and that of `--base-url`.
+        address, the server accepts only its own names and that of `--base-url`.
         """
         host, origin = connection.headers.get("Host", ""), connection.headers.get("Origin")
         base = _place(self._settings.base_url or "")
@@ -144,7 +144,7 @@ class _Place(NamedTuple):
 
     Attributes:
         name: name of the host.
-        address: the same with its port.
+        address: host and port.
     """
 
     name: str

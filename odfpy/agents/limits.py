@@ -5,32 +5,32 @@ from __future__ import annotations
 from typing import Final
 
 MAX_ROWS: Final = 1000
-"""Rows of an answer."""
+"""Maximum number of rows in an answer."""
 
 MAX_CHARACTERS: Final = 100_000
-"""Characters of the rows of an answer, as JSON."""
+"""Maximum number of characters of the rows in an answer, as JSON."""
 
 MAX_CELL_LENGTH: Final = 2000
-"""Characters of a cell; a longer one is shown cut."""
+"""Maximum number of characters of a cell; longer ones are truncated."""
 
 MAX_TEXT_LENGTH: Final = 4000
-"""Characters of a description, a README or a query."""
+"""Maximum number of characters of a description, a README or a query."""
 
 MAX_SQL_LENGTH: Final = 20_000
-"""Maximum characters of a query."""
+"""Maximum number of characters of a query."""
 
 MAX_NAME_LENGTH: Final = 400
-"""Characters of a name, with its account and a block."""
+"""Maximum number of characters of a name, with account and block."""
 
 MAX_PROOF_LENGTH: Final = 4 * 1024**2
-"""Maximum characters of a proof to check; larger answers are checked without their rows."""
+"""Maximum number of characters of a proof to check; larger answers are checked without their rows."""
 
 
 def truncate(text: str, most: int = MAX_TEXT_LENGTH) -> str:
-    """Return a text, or its beginning with a note of how much is left out.
+    """Truncate a text to a maximum length, with a note on the number of omitted characters.
 
     Args:
         text: the text.
-        most: maximum characters.
+        most: maximum number of characters.
     """
     return text if len(text) <= most else f"{text[:most]}... [{len(text) - most} more characters]"

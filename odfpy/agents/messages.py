@@ -1,4 +1,4 @@
-"""Messages of a client; invalid ones are answered with errors, since the MCP library silently ignores them."""
+"""Messages of a client; invalid ones are answered with errors, since the MCP library would silently ignore them."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Messages:
         """Return the next message.
 
         Raises:
-            anyio.EndOfStream: there are no more.
+            anyio.EndOfStream: there are no more messages.
         """
         while isinstance(found := await self._incoming.receive(), Exception):
             error = JSONRPCError(jsonrpc="2.0", id=None, error=ErrorData(code=PARSE_ERROR, message=_NO_MESSAGE))

@@ -1,8 +1,8 @@
-"""Proofs of results given to a model, stored until a person verifies them.
+"""Proofs of results for a model, stored until a person verifies them.
 
 Over stdio a proof is a file, by default in `.odf/mcp/proofs`; users check it with `odf verify-result FILE`. A server
-keeps the newest proofs in memory, each for its caller; they are at `/mcp/proofs/HASH`. A dropped proof can be
-recreated: its query has only one answer.
+keeps the newest proofs in memory, each for its caller; they are available at `/mcp/proofs/HASH`. A dropped proof can be
+recreated: the query always has the same answer.
 """
 
 from __future__ import annotations
@@ -55,22 +55,22 @@ class ProofStore(Protocol):
 
         Args:
             document: the proof.
-            owner: the caller that may retrieve it.
-            url: the caller's URL of the server, None over stdio.
+            owner: the caller who may retrieve the proof.
+            url: the server's URL as used by the caller, None over stdio.
 
         Raises:
-            OdfError: it cannot be stored.
+            OdfError: the proof cannot be stored.
         """
 
     def find(self, cited: str, owner: str) -> bytes:
         """Return the text of a proof.
 
         Args:
-            cited: hash that identifies it.
+            cited: hash that identifies the proof.
             owner: the caller.
 
         Raises:
-            NotFound: it is not stored, or belongs to another caller.
+            NotFound: the proof is not stored, or belongs to another caller.
         """
 
 
@@ -80,7 +80,7 @@ class ProofFolder:
 
     Attributes:
         folder: the folder.
-        workspace: the folder of the workspace that has the datasets.
+        workspace: folder of the workspace with the datasets.
     """
 
     folder: Path
@@ -114,7 +114,7 @@ class ProofMemory:
     def __init__(self, most: int = _MAX_BYTES) -> None:
         """
         Args:
-            most: maximum total bytes.
+            most: maximum total size in bytes.
         """
         self._most = most
         self._kept: OrderedDict[tuple[str, str], bytes] = OrderedDict()
@@ -124,7 +124,7 @@ class ProofMemory:
     def keep(self, document: CommittedAnswer, owner: str, url: str | None) -> ProofReference:
         """Implement `ProofStore`."""
         cited, text = cited_as(document), _text_of(document)
-        if len(text) > MAX_PROOF_LENGTH:  # the rows can be omitted: their hash was signed
+        if len(text) > MAX_PROOF_LENGTH:  # the rows can be omitted, since their hash is signed
             text = _text_of(replace(document, output=None))
         with self._lock:
             self._size += len(text) - len(self._kept.pop((owner, cited), b""))
@@ -154,7 +154,7 @@ def _text_of(document: CommittedAnswer, **form: Any) -> bytes:
 
 
 def _checked(cited: str) -> str:
-    """Return the name of a proof after checking that it is no path."""
+    """Return the name of a proof after checking that it is not a path."""
     if not _HEX.fullmatch(cited):
         raise _not_kept(cited[:100])
     return cited

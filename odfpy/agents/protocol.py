@@ -1,7 +1,7 @@
-"""The protocol, built from the tools: their errors are converted to those of the protocol.
+"""The protocol, built from the tools; converts their errors to those of the protocol.
 
-Errors about the request are sent to the model with their code, as data: they may quote datasets. Other errors are the
-server's; they are logged, and the model only learns that there was one.
+Errors about the request are sent to the model with their code, marked as data, since they may quote datasets. Other
+errors are internal: they are logged, and the model only learns that there was one.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ INSTRUCTIONS: Final = (
 _MAX_LISTED: Final = 100
 
 Find = Callable[[Any], Awaitable[Reader]]
-"""Returns the reader for a request; its argument is the request of the transport, None over stdio."""
+"""Returns the reader for a request; the argument is the request of the transport, None over stdio."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,9 +72,9 @@ class Protocol:
 
     Attributes:
         gate: limits the number of concurrent queries.
-        timeout: maximum seconds of a query.
-        find: finds the caller.
-        log: hears of errors that are the server's.
+        timeout: maximum duration of a query in seconds.
+        find: returns the reader of the caller.
+        log: called for internal errors.
     """
 
     gate: QueryGate
@@ -109,7 +109,7 @@ class Protocol:
         """Call a tool.
 
         Raises:
-            MCPError: the caller has no such tool.
+            MCPError: the tool does not exist for the caller.
         """
         reader = await self.find(context.request)
         tool = next((one for one in tools_of(reader) if one.name == params.name), None)
@@ -135,7 +135,7 @@ class Protocol:
     async def _work(
         self, reader: Reader, tool: Tool[Any], work: Callable[[CancellationToken], ToolAnswer]
     ) -> ToolAnswer:
-        """Run a call in a thread. The work is stopped when the client cancels the call or disconnects."""
+        """Run a call in a thread; stop it when the client cancels the call or disconnects."""
         with CancellationToken(self.timeout if tool.is_query else None) as control:
             async with anyio.create_task_group() as group:
                 group.start_soon(_stop_with_us, control)
@@ -143,14 +143,14 @@ class Protocol:
                     if tool.is_query:
                         return await self.gate.admit(_who(reader), control, work)
                     return await anyio.to_thread.run_sync(work, control)
-                except Exception as error:  # noqa: BLE001 - raised below: this group would wrap it in another one
+                except Exception as error:  # noqa: BLE001 - raised below, since this group would wrap it in another one
                     failure = error
                 finally:
                     group.cancel_scope.cancel()
         raise failure
 
     async def list_resources(self, context: Any, params: PaginatedRequestParams | None) -> ListResourcesResult:
-        """List the datasets that the caller may read, by pages.
+        """List the datasets that the caller may read, in pages.
 
         Raises:
             MCPError: the cursor is invalid.
@@ -167,15 +167,15 @@ class Protocol:
         )
 
     async def list_templates(self, context: Any, params: PaginatedRequestParams | None) -> ListResourceTemplatesResult:
-        """List the forms of resources."""
+        """List the templates of resource URIs."""
         del context, params
         return ListResourceTemplatesResult(resource_templates=resources.TEMPLATES)
 
     async def read_resource(self, context: Any, params: ReadResourceRequestParams) -> ReadResourceResult:
-        """Read a dataset's description, its schema, or a proof.
+        """Read a dataset's description or schema, or a proof.
 
         Raises:
-            MCPError: there is no such resource for the caller.
+            MCPError: the resource does not exist for the caller.
         """
         reader, uri = await self.find(context.request), str(params.uri)
         try:
@@ -198,7 +198,7 @@ class Protocol:
         return ListPromptsResult(prompts=prompts.PROMPTS)
 
     async def get_prompt(self, context: Any, params: GetPromptRequestParams) -> GetPromptResult:
-        """Return a prompt with its arguments filled in.
+        """Return a prompt with its arguments inserted.
 
         Raises:
             MCPError: the prompt is unknown, or an argument is missing.
@@ -220,7 +220,7 @@ class Protocol:
 
 
 def log_to(logger: logging.Logger) -> Callable[[str, BaseException], None]:
-    """Return a function that logs errors of the server."""
+    """Return a function that logs internal errors."""
 
     def log(what: str, error: BaseException) -> None:
         is_ours = isinstance(error, OdfError)
@@ -230,7 +230,7 @@ def log_to(logger: logging.Logger) -> Callable[[str, BaseException], None]:
 
 
 async def _stop_with_us(control: CancellationToken) -> None:
-    """Stop the work of a canceled call: this task is canceled long before the thread ends."""
+    """Stop the work when this task is cancelled with the call; the thread itself ends much later."""
     try:
         await anyio.sleep_forever()
     finally:
@@ -283,7 +283,7 @@ def _failed(message: str) -> CallToolResult:
 
 
 def _words_of(error: OdfError) -> str | None:
-    """Return the public text of an error, None if it is an error of the server: it may contain file names."""
+    """Return the public text of an error, None if it is internal and may contain file names."""
     if isinstance(error, DatasetNotFound):
         return f"{error.code}: {error.message}\n{error.hint or ''}".strip()
     found = refusal(error)

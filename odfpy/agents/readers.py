@@ -1,7 +1,8 @@
 """Readers: the data visible to the caller behind an agent, by the access rules of `odf serve`.
 
-Over HTTP this is the caller of each request. Over stdio it is the local user, or the holder of a token. A model writes
-the SQL, possibly influenced by what it has read. So for all callers, it runs in Spark only in a full sandbox.
+Over HTTP, each request has its caller. Over stdio, the caller is the local user, or the holder of a token. A model
+writes the SQL, possibly influenced by data that it has read. So for all callers, SQL runs in Spark only in a full
+sandbox.
 """
 
 from __future__ import annotations
@@ -34,31 +35,31 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class LocalUser(Caller):
-    """The local user who started the server. They may read everything in their workspace without a token."""
+    """The local user who started the server, who may read everything in the workspace without a token."""
 
     def is_still_known(self) -> bool:
-        """Return True: the user is valid as long as the process runs."""
+        """Return True: the user is valid while the process runs."""
         return True
 
 
 def local_user(workspace: Workspace) -> Caller:
-    """Return the caller that may read everything in a workspace, and change nothing."""
+    """Return a caller that may read everything in a workspace, and change nothing."""
     return LocalUser(AccessToken("keyboard", Scope.READ, Timestamp.now()), workspace.storage)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Served:
-    """The datasets that are served to agents, for any caller.
+    """The datasets served to agents, for any caller.
 
     Attributes:
-        workspaces: the workspaces; the first one signs, and its engines answer.
-        registry: their datasets by name.
-        reaches: the blocks that references lead to.
-        catalog: their datasets for lists.
+        workspaces: the workspaces; the key and engines of the first one are used.
+        registry: the datasets by name.
+        reaches: the blocks reachable from references.
+        catalog: the datasets for lists.
         engines: the engines by caller.
-        limits: how much the answer to a query may be, before it is cut for a model.
+        limits: limits on the answer to a query, before it is truncated for a model.
         proofs: the store of proofs.
-        only: names and patterns of the visible datasets; all, if empty.
+        only: names and patterns of the visible datasets; all if empty.
     """
 
     workspaces: Sequence[Workspace]
@@ -75,7 +76,7 @@ class Served:
 
         Args:
             caller: the caller.
-            url: the caller's URL of the server, None over stdio.
+            url: the server's URL as used by the caller, None over stdio.
             address: network address of the caller.
         """
         return Reader(self, caller, CallerResolver(self.registry, self.reaches, caller, self.only), url, address)
@@ -88,10 +89,10 @@ class Reader:
     Attributes:
         served: the served workspace.
         caller: the caller.
-        resolver: finds datasets that they may read; others do not exist.
-        url: the caller's URL of the server, None over stdio.
+        resolver: resolves datasets that the caller may read; other datasets do not exist for it.
+        url: the server's URL as used by the caller, None over stdio.
         address: network address of the caller, None over stdio.
-        engines: engines for SQL of a model; tokens of admins have the same ones.
+        engines: engines for SQL by a model, which are the same for all callers.
     """
 
     served: Served
@@ -119,15 +120,15 @@ class Reader:
         return f"{folder.root}\0{'token' if caller.granting is None else 'principal'}\0{caller.token.name}"
 
     def entries(self) -> list[CatalogEntry]:
-        """Return all datasets that they may read, in the order of their names."""
+        """Return all datasets that the caller may read, sorted by name."""
         visible = self.served.catalog.visible_to(self.caller)
         return [entry for entry in visible if self.resolver.is_meant(entry.dataset)]
 
     def dataset(self, name: str) -> StoredDataset:
-        """Return the dataset of a name or id, optionally as at a block: `NAME@BLOCK`.
+        """Return the dataset with a name or id, optionally as at a block: `NAME@BLOCK`.
 
         Raises:
-            DatasetNotFound: there is no such dataset for the caller.
+            DatasetNotFound: the dataset does not exist for the caller.
         """
         return self.resolver.find(name)
 
@@ -135,7 +136,7 @@ class Reader:
         """Return the catalog entry of a dataset.
 
         Raises:
-            DatasetNotFound: it is empty.
+            DatasetNotFound: the dataset is empty.
         """
         found = entry_of(dataset)
         if found is None:
@@ -143,19 +144,19 @@ class Reader:
         return found
 
     def name_of(self, dataset_id: DatasetId) -> str | None:
-        """Return the name of a dataset, None if the caller may not read it, or it is not in the workspace."""
+        """Return the name of a dataset, None if it is not in the workspace, or the caller may not read it."""
         try:
             return str(self.resolver.find(dataset_id).handle)
         except DatasetNotFound:
             return None
 
     def workspace_of(self, dataset: StoredDataset) -> Workspace:
-        """Return the workspace that a dataset is in."""
+        """Return the workspace of a dataset."""
         root = dataset.workspace_folder.root
         return next(workspace for workspace in self.served.workspaces if workspace.root == root)
 
     def engines_of(self, workspace: Workspace) -> EngineRegistry:
-        """Return the engines that replay queries of datasets. Only queries of the local user ran here before.
+        """Return the engines that replay queries of datasets; over stdio those of the workspace.
 
         Args:
             workspace: the workspace of the dataset.
@@ -171,5 +172,5 @@ class Reader:
         return answer_key(self.served.workspaces[0].root)
 
     def may_write(self) -> bool:
-        """Return whether their token may change datasets of some workspace."""
+        """Return whether the caller's token may change datasets in any workspace."""
         return any(self.caller.may(Scope.WRITE, workspace.storage) for workspace in self.served.workspaces)

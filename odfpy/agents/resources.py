@@ -44,7 +44,7 @@ TEMPLATES: Final = [
 
 
 def of_dataset(name: str) -> Resource:
-    """Return the resource that describes a dataset; it only contains the name, which cannot hold a sentence.
+    """Return the resource of a dataset; it only contains the name, which cannot contain a sentence.
 
     Args:
         name: name of the dataset.
@@ -57,10 +57,10 @@ def read(reader: Reader, uri: str) -> str:
 
     Args:
         reader: reader of the caller.
-        uri: its URI.
+        uri: URI of the resource.
 
     Raises:
-        NotFound: there is no such resource for the caller.
+        NotFound: the resource does not exist for the caller.
     """
     if uri.startswith(SCHEME):
         return reader.served.proofs.find(uri.removeprefix(SCHEME), reader.owner).decode()

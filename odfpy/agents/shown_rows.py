@@ -1,4 +1,4 @@
-"""Rows as shown to a model: limited in number and length; omissions are reported."""
+"""Rows as shown to a model, limited in number and length; omissions are reported."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ class ShownRows:
     """The rows within the limits.
 
     Attributes:
-        rows: cells of the rows; long ones are cut.
-        cut_cells: row and column of each cell that is cut, and how many characters it has.
-        is_full: whether rows were omitted because of the limit of characters.
+        rows: cells of the rows; long ones are truncated.
+        cut_cells: row, column and full length in characters of each truncated cell.
+        is_full: whether rows were omitted because of the limit on characters.
     """
 
     rows: list[list[Any]]
@@ -26,10 +26,10 @@ class ShownRows:
 
 
 def shown_rows(rows: Iterable[Iterable[Any]]) -> ShownRows:
-    """Return the first rows, as many as fit.
+    """Return the first rows that fit into the limits.
 
     Args:
-        rows: cells of rows, as trees of JSON.
+        rows: cells of rows, as JSON trees.
     """
     shown: list[list[Any]] = []
     cuts: list[tuple[int, int, int]] = []
@@ -46,7 +46,7 @@ def shown_rows(rows: Iterable[Iterable[Any]]) -> ShownRows:
 
 
 def _shown(cell: Any) -> tuple[Any, int]:
-    """Return a cell, and how many characters it has if it is cut: text or, of lists and structures, its JSON."""
+    """Return a cell, and its length in characters if truncated, else 0; lists and structures are measured as JSON."""
     if not isinstance(cell, str | list | dict):
         return cell, 0
     text = cell if isinstance(cell, str) else json.dumps(cell, ensure_ascii=False, separators=(",", ":"))

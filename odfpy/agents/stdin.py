@@ -1,7 +1,7 @@
-"""Lines of standard input for an event loop, without a thread that prevents the process from exiting.
+"""Lines of standard input for an event loop; waiting for input does not prevent the process from exiting.
 
-A thread that waits for input cannot be interrupted. This one is a daemon and holds no lock of Python's streams, so that
-the process exits on Ctrl-C while it waits.
+A thread that waits for input cannot be interrupted. This one is a daemon thread and holds no lock of Python's streams,
+so that the process exits on Ctrl-C while it waits.
 """
 
 from __future__ import annotations
@@ -18,14 +18,15 @@ _WAITING: Final = 16
 
 
 class StandardInput:
-    """The lines of a descriptor as they arrive, until its end."""
+    """The lines of a file descriptor as they arrive, until its end."""
 
     def __init__(self, descriptor: int, longest: int) -> None:
-        """Begin to read; call it within the event loop.
+        """Start to read; must be called in the event loop.
 
         Args:
             descriptor: the descriptor.
-            longest: maximum bytes per line. A longer one becomes an empty line, which is not a message of any protocol.
+            longest: maximum bytes per line; a longer line becomes an empty line, which no protocol accepts as a
+                message.
         """
         self._descriptor = descriptor
         self._longest = longest
@@ -35,7 +36,7 @@ class StandardInput:
         threading.Thread(target=self._read, name="standard input", daemon=True).start()
 
     def end(self) -> None:
-        """End the input now; call it within the event loop."""
+        """End the input now; must be called in the event loop."""
         self._lines.put_nowait(None)
 
     async def __aiter__(self) -> AsyncIterator[str]:
@@ -63,7 +64,7 @@ class StandardInput:
     def _piece(self) -> bytes:
         try:
             return os.read(self._descriptor, _PIECE)
-        except OSError:  # the terminal is gone
+        except OSError:  # the terminal has been closed
             return b""
 
     def _put(self, line: str | None) -> None:

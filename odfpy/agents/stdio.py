@@ -45,11 +45,11 @@ def serve_stdio(
     Args:
         workspace: the workspace.
         token: token that limits access; None for the local user.
-        only: names and patterns of the visible datasets; all, if empty.
-        proofs: folder of the proofs, by default `.odf/mcp/proofs`.
+        only: names and patterns of the visible datasets; all if empty.
+        proofs: folder of the proofs; `.odf/mcp/proofs` by default.
 
     Raises:
-        UsageError: the token is not one of the workspace.
+        UsageError: the token does not belong to the workspace.
     """
     folder = (workspace.odf / "mcp" / "proofs" if proofs is None else proofs).absolute()
     served = _served(workspace, tuple(only), folder)
@@ -70,7 +70,7 @@ def serve_stdio(
 
 
 async def _caller(token: str, workspace: Workspace) -> Caller:
-    """Return the holder of a token; the anonymous caller if it was revoked since the last request."""
+    """Return the holder of a token; an anonymous caller if it has been revoked since the last request."""
     return await anyio.to_thread.run_sync(find_caller, token, [workspace.storage]) or Caller()
 
 
@@ -91,7 +91,7 @@ def _served(workspace: Workspace, only: tuple[DatasetPattern | DatasetAlias, ...
 
 async def _run(protocol: Protocol) -> None:
     server = protocol.server()
-    wire = os.dup(0)  # children get the null device: none of them may read the server's input
+    wire = os.dup(0)  # child processes get the null device: they must not read the server's input
     null = os.open(os.devnull, os.O_RDONLY)
     os.dup2(null, 0)
     os.close(null)
@@ -107,6 +107,6 @@ async def _run(protocol: Protocol) -> None:
 
 
 def _is_gone(error: BaseException) -> bool:
-    """Return whether an error, or all in a group, mean that the client has disconnected."""
+    """Return whether an error, or all errors in a group, mean that the client has disconnected."""
     parts: tuple[BaseException, ...] = getattr(error, "exceptions", ())
     return all(map(_is_gone, parts)) if parts else isinstance(error, BrokenPipeError)

@@ -23,7 +23,7 @@ class ToolAnswer(BaseModel):
     """An answer of a tool."""
 
     def summary(self) -> str:
-        """Summarize the answer in our own words: numbers, but no content of datasets."""
+        """Summarize the answer as text with numbers, but without content of datasets."""
         raise NotImplementedError
 
 
@@ -46,14 +46,14 @@ class Tool(Generic[A]):
 
     Attributes:
         name: name of the tool.
-        title: the same for people.
-        description: description for the model; never content of datasets.
-        arguments: form of the arguments.
-        answer: form of the answer.
+        title: name of the tool for people.
+        description: description for the model, which must not contain content of datasets.
+        arguments: class of the arguments.
+        answer: class of the answer.
         run: runs the tool in a thread; raises an `OdfError` on failure.
-        writes: whether it changes data, which requires a token with that scope.
-        is_query: whether it is a query; the number and duration of concurrent queries are limited.
-        needs_token: whether it needs a token: anonymous callers could exhaust the memory.
+        writes: whether it changes data, which requires a token with the scope.
+        is_query: whether it is a query; number and duration of concurrent queries are limited.
+        needs_token: whether it needs a token, since anonymous callers could exhaust the memory.
     """
 
     name: str
@@ -67,7 +67,7 @@ class Tool(Generic[A]):
     needs_token: bool = False
 
     def call(self, reader: Reader, arguments: dict[str, Any], control: CancellationToken) -> ToolAnswer:
-        """Answer a call.
+        """Run the tool for a call.
 
         Args:
             reader: reader of the caller.
@@ -75,7 +75,7 @@ class Tool(Generic[A]):
             control: cancellation by another thread.
 
         Raises:
-            ValidationError: the arguments are not of the form.
+            ValidationError: the arguments are invalid.
             OdfError: the call fails.
         """
         return self.run(reader, self.arguments.model_validate(arguments), control)

@@ -101,11 +101,11 @@ class Archive(ABC):
 
     def known(self, ids: Sequence[str]) -> dict[str, FileRecord]:
         """Return the records of existing ids, by id; including withdrawn and expired files."""
-        found = {}
+        by_id = {}
         for id_ in ids:
             with suppress(NoSuchFile):
-                found[id_] = self.get(id_)
-        return found
+                by_id[id_] = self.get(id_)
+        return by_id
 
     def push(
         self,

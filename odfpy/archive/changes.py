@@ -48,4 +48,7 @@ def release_in(history: Iterable[FileRecord], record: FileRecord) -> FileRecord:
         history: all versions, oldest first.
         record: current record, withdrawn or expired.
     """
-    return next((one for one in history if (one.status, one.released) == (record.status, record.released)), record)
+    return next(
+        (version for version in history if (version.status, version.released) == (record.status, record.released)),
+        record,
+    )

@@ -35,10 +35,14 @@ def expired_files(archive: LocalArchive, now: int) -> Iterator[Expired]:
     policy = archive.policy
     for what in _concerned(archive, policy):
         records = archive.answers(Question(what=(what,), start=FIRST, end=now))
-        found = (one for one in records if one.status is Status.KEPT and policy.has_expired([one], now) is not None)
-        while some := list(islice(found, _AT_ONCE)):
-            histories = archive.index.histories([record.id for record in some])
-            for record in some:
+        expired = (
+            candidate
+            for candidate in records
+            if candidate.status is Status.KEPT and policy.has_expired([candidate], now) is not None
+        )
+        while batch := list(islice(expired, _AT_ONCE)):
+            histories = archive.index.histories([record.id for record in batch])
+            for record in batch:
                 rule = policy.has_expired(histories.get(record.id, [record]), now)
                 if rule is not None:
                     yield Expired(record, rule)
@@ -52,14 +56,14 @@ def expire(archive: LocalArchive, *, who: str, now: int) -> Iterator[Expired]:
         who: the acting person.
         now: current time, in milliseconds.
     """
-    found = list(expired_files(archive, now))
-    for first in range(0, len(found), _AT_ONCE):
-        some = found[first : first + _AT_ONCE]
-        for rule in dict.fromkeys(item.rule for item in some):
-            ids = [item.record.id for item in some if item.rule == rule]
+    expired = list(expired_files(archive, now))
+    for first in range(0, len(expired), _AT_ONCE):
+        batch = expired[first : first + _AT_ONCE]
+        for rule in dict.fromkeys(item.rule for item in batch):
+            ids = [item.record.id for item in batch if item.rule == rule]
             why = f"retention has ended: {rule}"
             archive.change(ids, who=who, why=why, status=Status.EXPIRED, released=now)
-        yield from some
+        yield from batch
 
 
 def _concerned(archive: LocalArchive, policy: ArchivePolicy) -> list[str]:

@@ -148,10 +148,10 @@ class Content:
         Raises:
             WrongContent: a hash differs.
         """
-        for known, found in ((hash, self.hash), (object, self.object)):
-            if known is not None and known != found:
+        for known, actual in ((hash, self.hash), (object, self.object)):
+            if known is not None and known != actual:
                 raise WrongContent(
-                    f"{name}: its bytes have the hash {found}, not {known}",
+                    f"{name}: its bytes have the hash {actual}, not {known}",
                     hint="Check that the file is intact, and that the hash belongs to it.",
                 )
 
@@ -304,8 +304,8 @@ def wait_for(work: Iterable[Future[object]]) -> None:
     Raises:
         Exception: the first error.
     """
-    for one in work:
-        one.result()
+    for future in work:
+        future.result()
 
 
 def _write(target: FileIO, chunk: bytes) -> None:

@@ -175,30 +175,30 @@ class LocalArchive(Archive):
             if isinstance(item, OdfError):
                 batch.results[number] = Pushed(file=new.file, outcome=PushOutcome.REFUSED, error=item)
                 continue
-            there = batch.records.get(item.record.id) or known.get(item.record.id)
+            existing = batch.records.get(item.record.id) or known.get(item.record.id)
             try:
-                batch.results[number] = self._decided(store, batch, item, there)
+                batch.results[number] = self._decided(store, batch, item, existing)
             except (IdTaken, ObjectNotFound, RecordRefused) as error:
                 batch.results[number] = Pushed(file=new.file, outcome=PushOutcome.REFUSED, error=error)
         return batch
 
-    def _decided(self, store: ObjectStore, batch: _Batch, item: PreparedFile, there: FileRecord | None) -> Pushed:
+    def _decided(self, store: ObjectStore, batch: _Batch, item: PreparedFile, existing: FileRecord | None) -> Pushed:
         record = item.record
-        if there is not None:
-            require_same(record, there, str(item.new.file), self.release)
-            record = there
+        if existing is not None:
+            require_same(record, existing, str(item.new.file), self.release)
+            record = existing
         if record.object in store:
             store.touch(record.object)
         elif item.content.path.exists():
             batch.objects.setdefault(record.object, item.content.path)
-        elif there is None:  # a known record may have its bytes elsewhere
+        elif existing is None:  # a known record may have its bytes elsewhere
             raise ObjectNotFound(
                 f"{item.new.file}: its content was removed before its record arrived",
                 hint=f"Send {record.object} again, then the record.",
             )
-        if there is None:
+        if existing is None:
             batch.records[record.id] = record
-        outcome = PushOutcome.PUSHED if there is None else PushOutcome.KNOWN
+        outcome = PushOutcome.PUSHED if existing is None else PushOutcome.KNOWN
         return Pushed(file=item.new.file, outcome=outcome, record=record, url=self.url(record))
 
     def _commit(self, dataset: StoredDataset, batch: _Batch, scratch: Path) -> None:
@@ -231,19 +231,19 @@ class LocalArchive(Archive):
 
     def latest(self, what: str, where: str, *, lookback: int = LOOKBACK_DAYS) -> FileRecord:
         today = Timestamp.now().millis // DAY * DAY
-        found = self._index(self.dataset).latest(what, where, since=today - lookback * DAY, until=today + DAY - 1)
-        if found is None:
+        record = self._index(self.dataset).latest(what, where, since=today - lookback * DAY, until=today + DAY - 1)
+        if record is None:
             raise NoSuchFile(
                 f'No "{what}" files found in last {lookback} days from "{where}" in {self.name}',
                 hint="A larger lookback finds older ones; `odf archive list` those of a time range.",
             )
-        return found
+        return record
 
     def get(self, id: str) -> FileRecord:  # noqa: A002
-        found = self._index(self.dataset).get(id)
-        if found is None:
+        record = self._index(self.dataset).get(id)
+        if record is None:
             raise NoSuchFile(f"{self.name} has no file {id[:128]!r}")
-        return found
+        return record
 
     def known(self, ids: Sequence[str]) -> dict[str, FileRecord]:
         return self._index(self.dataset).known(list(ids))
@@ -318,10 +318,10 @@ class LocalArchive(Archive):
         """
         with self._workspace.storage.scratch() as scratch, self._dataset.writing() as dataset:
             known = self._index(dataset).known(list(ids))
-            missing = [one for one in ids if one not in known]
+            missing = [id_ for id_ in ids if id_ not in known]
             if missing:
                 raise NoSuchFile(f"{self.name} has no file {missing[0][:128]!r}")
-            changed = change_records([known[one] for one in ids], who=who, why=why, **values)
+            changed = change_records([known[id_] for id_ in ids], who=who, why=why, **values)
             if changed:
                 old = [known[record.id] for record in changed]
                 operations = [OperationType.CORRECT_FROM] * len(old) + [OperationType.CORRECT_TO] * len(changed)

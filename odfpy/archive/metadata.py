@@ -129,15 +129,15 @@ def metadata_of(tree: Any, name: str) -> Metadata:
     reasons: list[str] = []
     if isinstance(path, str):
         patterns = {field: word for field, word in words.items() if isinstance(word, str) and "~" in word}
-        found, reasons = translated(path, **patterns)
-        words |= found
+        translated_words, reasons = translated(path, **patterns)
+        words |= translated_words
     times = {field: _time(tree.get(field), field, reasons) for field in ("start", "end")}
     reported_fields = {reason.partition(" ")[0].rstrip(":") for reason in reasons}
     # Unreadable values are not missing, and were already reported.
     reasons += [
-        one
-        for one in _reasons_against(tree, words, times)
-        if one not in {f"{name} is missing" for name in reported_fields}
+        contradiction
+        for contradiction in _reasons_against(tree, words, times)
+        if contradiction not in {f"{name} is missing" for name in reported_fields}
     ]
     if reasons:
         raise RecordRefused(name, reasons)

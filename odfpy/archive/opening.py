@@ -20,12 +20,14 @@ def open_by_name(
     """Open an archive whose pushes report to `progress`; see `odfpy.archive.open_archive`."""
     if name is not None and is_url(name):
         return _remote(name, token, progress)
-    here = workspace if isinstance(workspace, Workspace) else Workspace.open(workspace)
-    chosen = name or here.config.section(ArchiveSection).name
+    opened = workspace if isinstance(workspace, Workspace) else Workspace.open(workspace)
+    chosen = name or opened.config.section(ArchiveSection).name
     if chosen is None:
-        return _only(here, progress)
+        return _only(opened, progress)
     return (
-        _remote(chosen, token, progress) if is_url(chosen) else LocalArchive(here, here.storage.get(chosen), progress)
+        _remote(chosen, token, progress)
+        if is_url(chosen)
+        else LocalArchive(opened, opened.storage.get(chosen), progress)
     )
 
 
@@ -41,20 +43,20 @@ def _remote(url: str, token: str | None, progress: ProgressSink) -> Archive:
 
 
 def _only(workspace: Workspace, progress: ProgressSink) -> Archive:
-    found = []
+    archives = []
     for dataset in workspace.storage.datasets():
         try:
             if is_archive(dataset.state):
-                found.append(dataset)
+                archives.append(dataset)
         except OdfError:  # a damaged dataset must not affect other archives
             continue
-    if len(found) == 1:
-        return LocalArchive(workspace, found[0], progress)
-    if not found:
+    if len(archives) == 1:
+        return LocalArchive(workspace, archives[0], progress)
+    if not archives:
         raise NotAnArchive(
             f"The workspace {workspace.root} has no archive of files", hint="`odf archive init NAME` creates one."
         )
-    names = ", ".join(str(dataset.handle) for dataset in found)
+    names = ", ".join(str(dataset.handle) for dataset in archives)
     raise NotAnArchive(
         f"The workspace {workspace.root} has several archives: {names}",
         hint="Select one with --archive, or set a default: odf config set archive.name NAME",

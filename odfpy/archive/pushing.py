@@ -73,12 +73,14 @@ class Pushed:
     error: OdfError | None = None
 
 
-def require_same(record: FileRecord, there: FileRecord, name: str, release: Callable[[FileRecord], FileRecord]) -> None:
+def require_same(
+    record: FileRecord, existing: FileRecord, name: str, release: Callable[[FileRecord], FileRecord]
+) -> None:
     """Check that an existing record belongs to the same file.
 
     Args:
         record: record of the pushed file.
-        there: existing record with its id.
+        existing: existing record with its id.
         name: name of the file.
         release: returns the version of a record that withdrew or expired the file.
 
@@ -86,15 +88,15 @@ def require_same(record: FileRecord, there: FileRecord, name: str, release: Call
         IdTaken: the existing record belongs to another file.
         RecordRefused: the file was withdrawn or has expired.
     """
-    if there.status is not Status.KEPT:
-        released = release(there)
+    if existing.status is not Status.KEPT:
+        released = release(existing)
         raise RecordRefused(
             name,
-            [f"the archive has it as {there.id}, {there.status.value} by {released.who}: {released.why}"],
+            [f"the archive has it as {existing.id}, {existing.status.value} by {released.who}: {released.why}"],
             hint="To archive it again, push it with another work id or path.",
         )
-    if there.hash != record.hash:
+    if existing.hash != record.hash:
         raise IdTaken(
-            f"{name}: the id {record.id} is that of {there.path}, which has other bytes",
+            f"{name}: the id {record.id} is that of {existing.path}, which has other bytes",
             hint="Omit the id: then it is derived from the file.",
         )

@@ -139,13 +139,13 @@ class FileRecord:
         return cls(**known)
 
 
-def document_of(said: object) -> dict[str, Any]:
+def document_of(metadata: object) -> dict[str, Any]:
     """Return the document about a file, in the order of datalake's specification.
 
     Args:
-        said: object with the fields of such a document.
+        metadata: object with the fields of such a document.
     """
-    return {"version": VERSION, **{name: getattr(said, name) for name in _DOCUMENT}}
+    return {"version": VERSION, **{name: getattr(metadata, name) for name in _DOCUMENT}}
 
 
 def derived_id(

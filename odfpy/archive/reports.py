@@ -118,8 +118,8 @@ class PushReport:
 
     def row(self) -> dict[str, Any]:
         """Return the row of the report in the dataset."""
-        there = [result for result in self.results if result.record is not None]
-        records = [_record(result) for result in there[:MAX_RECORDS]]
+        with_record = [result for result in self.results if result.record is not None]
+        records = [_record(result) for result in with_record[:MAX_RECORDS]]
         return {
             "version": 0,
             "status": self.status.value,
@@ -127,10 +127,10 @@ class PushReport:
             "duration": round(self.duration, 6),
             "archive": self.archive,
             "by": self.by.value,
-            "files": len(there),
+            "files": len(with_record),
             "known": self._count(PushOutcome.KNOWN),
             "refused": self._count(PushOutcome.REFUSED),
-            "bytes": sum(result.record.size for result in there if result.record is not None),
+            "bytes": sum(result.record.size for result in with_record if result.record is not None),
             "records": json.dumps(records, separators=(",", ":")),
             "message": self.message,
         }
@@ -187,8 +187,8 @@ def recorded_push(archive: LocalArchive, by: Pusher, push: Callable[[], list[Pus
     results: Sequence[Pushed] = ()
     failure: OdfError | None = None
     try:
-        found = push()
-        results = found
+        outcomes = push()
+        results = outcomes
     except OdfError as error:
         failure = error
         raise
@@ -199,7 +199,7 @@ def recorded_push(archive: LocalArchive, by: Pusher, push: Callable[[], list[Pus
             record_report(archive.workspace, report)
         except OdfError as error:
             logging.getLogger("odfpy").warning("a push to %s was not recorded: %s", archive.name, error.message)
-    return found
+    return outcomes
 
 
 def reports(

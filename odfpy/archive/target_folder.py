@@ -181,7 +181,7 @@ def _copy(
 
 
 def _name(folder: int, temporary: str, name: str) -> None:
-    """Give a file its name; of two concurrent attempts, one fails.
+    """Rename a file to its final name; of two concurrent attempts, one fails.
 
     Raises:
         FileExistsError: the name is taken.

@@ -1,4 +1,4 @@
-"""A scheduler in a separate thread: for `odf run`, whose main thread handles signals, and for `odf serve --run`."""
+"""A scheduler in a separate thread, for `odf run`, whose main thread handles signals, and for `odf serve --run`."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ _BEAT: Final = 0.2
 
 
 class BackgroundScheduler:
-    """A scheduler in a separate thread. Its runs end with that thread, so the thread lives as long as they do.
+    """A scheduler in a separate thread. Its runs end with the thread, so the thread must live as long as they do.
 
     Attributes:
-        has_worked: whether it has done any work, once it has stopped; False if another scheduler holds the lock.
+        has_worked: whether it was active, known once it has stopped; False if another scheduler holds the lock.
     """
 
     def __init__(
@@ -32,8 +32,8 @@ class BackgroundScheduler:
         Args:
             workspace: the workspace.
             listener: listener for its events.
-            grace: seconds that running jobs get when it stops.
-            once: whether to only do what is due now, and then stop.
+            grace: seconds to wait for running jobs on stop.
+            once: whether to run only what is due now, and then stop.
         """
         self._notices = NoticeSender(Notices(workspace))
         self._scheduler = Scheduler(workspace, (listener or Listener()).also(self._notices.post))
@@ -45,20 +45,20 @@ class BackgroundScheduler:
         self._thread = threading.Thread(target=self._work, name="scheduler", daemon=True)
 
     def start(self) -> None:
-        """Start it."""
+        """Start the thread."""
         self._thread.start()
 
     def stop(self) -> None:
-        """Stop it: the first call waits for running jobs; the second one terminates them."""
+        """Stop the scheduler: the first call waits for running jobs, the second one terminates them."""
         if self._stop.is_set():
             self._scheduler.skip_grace_period()
         self._stop.set()
 
     def join(self) -> None:
-        """Wait until it has stopped.
+        """Wait until the scheduler has stopped.
 
         Raises:
-            OdfError: it could not start, or had to stop.
+            OdfError: the scheduler could not start, or failed.
         """
         while self._thread.is_alive():  # with a timeout, otherwise signals would not be handled
             self._thread.join(_BEAT)
@@ -69,18 +69,18 @@ class BackgroundScheduler:
         try:
             with self._notices:
                 self.has_worked = self._scheduler.work(self._stop, grace=self._grace, once=self._once)
-        except BaseException as error:  # noqa: BLE001  whoever joins hears of it
+        except BaseException as error:  # noqa: BLE001  raised by `join`
             self._error = error
 
 
 @contextmanager
 def scheduling(workspace: Workspace, listener: Listener | None = None, *, grace: float = 30.0) -> Iterator[None]:
-    """Run a scheduler while the `with` block runs.
+    """Run a scheduler during the block.
 
     Args:
         workspace: the workspace.
         listener: listener for its events.
-        grace: seconds that running jobs get when it stops.
+        grace: seconds to wait for running jobs on stop.
     """
     scheduler = BackgroundScheduler(workspace, listener, grace=grace)
     scheduler.start()

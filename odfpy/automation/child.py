@@ -1,6 +1,6 @@
-"""The process of a run: a request as JSON on standard input, the result as JSON in the folder of the run.
+"""The process of a run: reads a request as JSON from standard input, and writes the result as JSON to the run's folder.
 
-It exits with the scheduler that started it. While it runs, it holds a lock, by which later schedulers find it.
+It ends with the scheduler that started it. While it runs, it holds a lock, by which later schedulers detect it.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ if TYPE_CHECKING:
     from odfpy.engine.worker.messages import Status
 
 RESULT: Final = "result.json"
-"""The result, in the folder of a completed run."""
+"""File with the result in the folder of a completed run."""
 
 
 def main() -> None:
     """Execute the request on standard input."""
     request = json.loads(sys.stdin.buffer.readline())
-    os.set_inheritable(request["lock"], False)  # otherwise an engine that it starts would hold the lock
+    os.set_inheritable(request["lock"], False)  # otherwise an engine started here would hold the lock
     with suppress(OSError):
         die_with_parent(signal.SIGKILL)
     if os.getppid() != request["scheduler"]:  # the scheduler has already exited
@@ -48,10 +48,10 @@ def main() -> None:
 
 
 def run(request: dict[str, Any]) -> RunResult:
-    """Run a job, and return its result, with time and memory.
+    """Run a job, and return its result with duration and memory.
 
     Args:
-        request: `root` of the workspace, and the fields of `Work`.
+        request: `root`, the folder of the workspace, and the fields of `Work`.
     """
     from odfpy.coordinator.workspace import Workspace
 
@@ -70,7 +70,7 @@ def run(request: dict[str, Any]) -> RunResult:
         result = RunResult.interrupted("the scheduler has stopped it")
     except (OdfError, OSError, MemoryError) as error:
         result = failed(error if isinstance(error, OdfError) else OdfError(str(error) or type(error).__name__))
-    except Exception as error:  # noqa: BLE001  a bug is a row in the log of runs, too
+    except Exception as error:  # noqa: BLE001  bugs are also recorded in the log of runs
         result = failed(InternalError(f"internal error: {type(error).__name__}: {error}"))
     seconds = round(time.monotonic() - began, 3)
     return replace(result, seconds=seconds, peak_memory=peak_memory("self"), engine_memory=engine)
@@ -82,7 +82,7 @@ def peak_memory(process: int | str) -> int | None:
     Args:
         process: process id, or `self`.
     """
-    # Not `getrusage`: it includes the memory of the scheduler, which this process was forked from.
+    # Not `getrusage`, which includes the memory of the scheduler that forked this process.
     try:
         for line in Path(f"/proc/{process}/status").read_text(encoding="ascii", errors="replace").splitlines():
             if line.startswith("VmHWM:"):

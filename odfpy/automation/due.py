@@ -1,4 +1,4 @@
-"""Due times of jobs: a pure function of its trigger, its history, and its news.
+"""Due times of jobs, as a pure function of trigger, history and changes.
 
 Times are seconds since the epoch, by the wall clock.
 """
@@ -14,11 +14,11 @@ from odfpy.coordinator.schedules.schedule import Job, Trigger
 from odfpy.values import dataclass
 
 CLOCK_TOLERANCE: Final = 3600.0
-"""Seconds by which a clock may be set back without repeating past cron times."""
+"""Seconds by which the clock may be set back without repeating past cron times."""
 
 
 class Reason(Enum):
-    """The reason why a job runs."""
+    """The reason for a run."""
 
     SCHEDULE = "schedule"
     ROWS = "rows"
@@ -34,7 +34,7 @@ class Reason(Enum):
 
 @dataclass(frozen=True, slots=True)
 class JobKey:
-    """The identity of a job: a dataset and the kind of work.
+    """The identity of a job: dataset and kind of work.
 
     Attributes:
         dataset: id of the dataset, as in the name of its folder.
@@ -47,16 +47,16 @@ class JobKey:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobHistory:
-    """The history of a job, as far as its next time depends on it.
+    """The part of a job's history that determines its next time.
 
     Attributes:
-        started: when its last run began; None if it never ran.
-        attempt: number of that attempt.
+        started: start of the last run; None if there was none.
+        attempt: number of the last attempt.
         failures: number of failed runs since the last success.
-        retry_at: time of the next retry; None if there is none.
-        retry_reason: reason of the retry.
-        seen_rows: number of rows of the dataset seen by its last successful run.
-        tried: the news that its last run has processed, see `InputChanges.mark`.
+        retry_at: time of the next retry; None if no retry is due.
+        retry_reason: reason of this retry.
+        seen_rows: number of rows of the dataset in the last successful run.
+        tried: the changes that the last run has processed, see `InputChanges.mark`.
     """
 
     started: float | None = None
@@ -70,13 +70,13 @@ class JobHistory:
 
 @dataclass(frozen=True, slots=True)
 class InputChanges:
-    """The news for a job: input that it has not processed.
+    """Changes for a job: input that it has not processed.
 
     Attributes:
         rows: number of new rows.
-        any: whether there is anything new, including blocks without rows.
-        mark: text that differs whenever the news differ.
-        noticed: when they were first noticed.
+        any: whether there is any change, including blocks without rows.
+        mark: text that identifies the changes.
+        noticed: time at which the changes were first noticed.
     """
 
     rows: int = 0
@@ -91,7 +91,7 @@ class Due:
 
     Attributes:
         at: the time.
-        reason: why.
+        reason: the reason.
     """
 
     at: float
@@ -99,14 +99,14 @@ class Due:
 
 
 def due(key: JobKey, trigger: Trigger, past: JobHistory, since: float, news: InputChanges | None) -> Due | None:
-    """Return when a job is due next; a time in the past means now.
+    """Return when a job is next due; a time in the past means now.
 
     Args:
         key: the job.
         trigger: its trigger.
         past: its history.
-        since: when its schedule was written; cron times before that do not count.
-        news: its news; None for a job that runs regardless of news.
+        since: time at which its schedule was written; earlier cron times are ignored.
+        news: its changes; None for a job that does not depend on changes.
     """
     found = [Due(past.retry_at, past.retry_reason)] if past.retry_at is not None else []
     if trigger.cron is not None:
@@ -118,7 +118,7 @@ def due(key: JobKey, trigger: Trigger, past: JobHistory, since: float, news: Inp
         base = since if past.started is None else past.started + trigger.every.seconds
         base = base if news is None else max(base, news.noticed)
         found.append(Due(base + _jitter(key, trigger, base), Reason.SCHEDULE))
-    # News that a run has processed in vain are left to its retries: only further news cause another run.
+    # Changes that a run has failed to process are left to retries: only further changes cause another run.
     is_tried = news is not None and news.mark == past.tried and past.started is not None
     if trigger.rows is not None and news is not None and news.rows >= trigger.rows and not is_tried:
         found.append(Due(news.noticed + _jitter(key, trigger, news.noticed), Reason.ROWS))
@@ -126,7 +126,7 @@ def due(key: JobKey, trigger: Trigger, past: JobHistory, since: float, news: Inp
 
 
 def needs_input_changes(job: Job, trigger: Trigger, *, is_derivative: bool) -> bool:
-    """Return whether the times of a job depend on its news.
+    """Return whether the times of a job depend on changes.
 
     Args:
         job: the job.

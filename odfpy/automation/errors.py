@@ -18,4 +18,4 @@ class StateUnusable(OdfError, code="E782"):
 
 
 class JobImpossible(OdfError, code="E783"):
-    """A job would affect other datasets, and nobody can confirm it."""
+    """A job would affect other datasets, which requires a confirmation by a user."""

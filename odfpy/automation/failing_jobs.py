@@ -1,4 +1,4 @@
-"""Failures of scheduled jobs for `odf status`, except for pulls, whose state it determines itself."""
+"""Failed scheduled jobs for `odf status`, except for pulls, whose status it determines itself."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def last_failures(workspace: Workspace) -> Iterator[dict[str, Any]]:
-    """Yield the rows of jobs whose last run failed or was interrupted, as far as the scheduler remembers.
+    """Yield the rows of jobs whose last run failed or was interrupted, among the runs in the scheduler's database.
 
     Args:
         workspace: the workspace.
@@ -37,7 +37,7 @@ def last_failures(workspace: Workspace) -> Iterator[dict[str, Any]]:
 
 
 def failing_jobs(workspace: Workspace) -> dict[str, list[dict[str, Any]]]:
-    """Return the same for scheduled jobs other than pulls, by id of the dataset.
+    """Return the rows of failed, still scheduled jobs other than pulls, by id of the dataset.
 
     Args:
         workspace: the workspace.
@@ -50,7 +50,7 @@ def failing_jobs(workspace: Workspace) -> dict[str, list[dict[str, Any]]]:
 
 
 def _is_scheduled(workspace: Workspace, row: Mapping[str, Any]) -> bool:
-    """Return whether the job of a run will run again; the failure of a job that was given up concerns nobody."""
+    """Return whether the job of a run is still scheduled."""
     folder = workspace.storage.dataset_folder(DatasetId.parse(row["dataset_id"]))
     try:
         schedule = load_schedule(folder)

@@ -1,4 +1,4 @@
-"""Freshness: a dataset whose latest rows are older than its schedule promises is late, even if nothing has failed."""
+"""Freshness: a dataset is late if its latest rows are older than its schedule promises, even if nothing has failed."""
 
 from __future__ import annotations
 
@@ -9,23 +9,23 @@ from odfpy.data.duration import Duration
 
 
 class FreshnessChecks:
-    """Tracks which datasets of a workspace are late; independent of the clock."""
+    """Tracks the late datasets of a workspace; independent of the clock."""
 
     def __init__(self) -> None:
         self._due: dict[str, tuple[float, Duration]] = {}
         self._late: set[str] = set()
 
     def remember(self, late: Iterable[str]) -> None:
-        """Set which datasets are known to be late, so that they are not reported again."""
+        """Set the datasets that are known to be late, so that they are not reported again."""
         self._late = set(late)
 
     def put(self, dataset: str, planned: Planned, last_data: float | None) -> None:
-        """Set a dataset's promise, and the time of its latest rows.
+        """Set the promise of a dataset, and the time of its latest rows.
 
         Args:
             dataset: id of the dataset.
-            planned: its schedule; a paused one promises nothing.
-            last_data: time of its latest rows; before the first ones, the promise counts from the schedule.
+            planned: its schedule; a paused schedule promises nothing.
+            last_data: time of the latest rows, None before the first ones; then the promise counts from the schedule.
         """
         promise = planned.schedule.max_age
         if promise is None or planned.schedule.is_paused:
@@ -35,12 +35,12 @@ class FreshnessChecks:
             self._due[dataset] = (last + promise.seconds, promise)
 
     def drop(self, dataset: str) -> None:
-        """Forget a dataset."""
+        """Remove a dataset."""
         self._due.pop(dataset, None)
         self._late.discard(dataset)
 
     def changes(self, now: float) -> Iterator[tuple[str, bool, str]]:
-        """Yield the datasets that became late since the last call, and those that no longer are, with a description.
+        """Yield the datasets that have become late since the last call, or are no longer late, with a description.
 
         Args:
             now: current time.

@@ -1,7 +1,7 @@
-"""The runs of a workspace: those in progress, and those that have ended.
+"""The runs of a workspace: those in progress, and completed ones.
 
 The newest runs are in the scheduler's database, older ones in the dataset of runs. A run that has just ended may be in
-both, or only in the database.
+both.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ class RunFilter:
 
     Attributes:
         dataset_ids: ids of datasets; None for all.
-        name: includes runs of a deleted dataset of this name.
-        only_failed: only runs that failed or were interrupted.
-        since: only runs that ended at this time or later.
-        until: only runs that ended at this time or earlier.
+        name: name of a deleted dataset whose runs are included.
+        only_failed: whether to include only runs that failed or were interrupted.
+        since: minimum end time of runs.
+        until: maximum end time of runs.
     """
 
     dataset_ids: Collection[str] | None = None
@@ -51,8 +51,8 @@ class RunFilter:
         Args:
             workspace: the workspace.
             ref: name or id of the dataset; None for all.
-            only_failed: only runs that failed or were interrupted.
-            since: only runs that ended at this time or later.
+            only_failed: whether to include only runs that failed or were interrupted.
+            since: minimum end time of runs.
         """
         if ref is None:
             return cls(only_failed=only_failed, since=since)
@@ -63,7 +63,7 @@ class RunFilter:
         return cls(dataset_ids=(found,), only_failed=only_failed, since=since)
 
     def takes(self, row: Mapping[str, Any]) -> bool:
-        """Return whether a run passes the filter."""
+        """Return whether a run matches the filter."""
         if self.dataset_ids is not None and row["dataset_id"] not in self.dataset_ids and row["dataset"] != self.name:
             return False
         if self.only_failed and row["outcome"] not in FAILED:
@@ -102,7 +102,7 @@ def last_runs(workspace: Workspace, chosen: RunFilter = ALL, *, num: int) -> lis
 
     Args:
         workspace: the workspace.
-        chosen: filter.
+        chosen: the filter.
         num: maximum number of items.
     """
     known = _known(workspace)
@@ -114,8 +114,22 @@ def last_runs(workspace: Workspace, chosen: RunFilter = ALL, *, num: int) -> lis
     return found
 
 
+def check_dataset_known(workspace: Workspace, ref: str) -> None:
+    """Check that a dataset exists, or that a deleted one had runs.
+
+    Args:
+        workspace: the workspace.
+        ref: name or id of the dataset.
+
+    Raises:
+        DatasetNotFound: neither; with a suggestion.
+    """
+    if not last_runs(workspace, RunFilter.of(workspace, ref), num=1):
+        workspace.storage.get(ref)
+
+
 def recorded_runs(workspace: Workspace, *, num: int, condition: str | None = None) -> Iterator[dict[str, Any]]:
-    """Return the latest runs in the dataset of runs, newest first.
+    """Yield the latest runs in the dataset of runs, newest first.
 
     Args:
         workspace: the workspace.
@@ -127,7 +141,7 @@ def recorded_runs(workspace: Workspace, *, num: int, condition: str | None = Non
 
 
 def _known(workspace: Workspace) -> list[dict[str, Any]]:
-    """Return the runs that the scheduler remembers."""
+    """Return the runs in the scheduler's database."""
     folder = workspace.storage.odf / "automation"
     if not (folder / "state.db").exists():
         return []

@@ -1,7 +1,7 @@
-"""The planner of a scheduler: decides which runs to start now. It uses no clock, no files and no processes.
+"""The planner of a scheduler, which decides which runs to start now. It uses no clock, files or processes.
 
-The scheduler passes in schedules, news and ended runs; the planner returns what to start. Nothing is queued: what is
-due is computed each time, so that a changed or paused schedule leaves nothing behind.
+The scheduler passes in schedules, changes and ended runs; the planner returns the runs to start. Nothing is queued: due
+times are computed each time, so that a changed or paused schedule leaves nothing behind.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from odfpy.coordinator.schedules.schedule import DatasetSchedule, Job, Trigger
 from odfpy.values import dataclass
 
 _BACKWARDS: Final = 1.0
-"""Seconds that a clock may go back without notice."""
+"""Seconds by which the clock may go back without being treated as set back."""
 
 
 class Outcome(Enum):
@@ -49,7 +49,7 @@ class Planned:
 
     Attributes:
         schedule: its schedule.
-        since: when the schedule was written.
+        since: time at which the schedule was written.
         is_derivative: whether the dataset is derived from other local datasets.
     """
 
@@ -64,10 +64,10 @@ class Start:
 
     Attributes:
         key: the job.
-        reason: its reason.
-        due_at: when it became due.
+        reason: the reason of the run.
+        due_at: time at which the run became due.
         attempt: number of the attempt.
-        request: id of a manually requested run; None for others.
+        request: id of a manually requested run; None for other runs.
     """
 
     key: JobKey
@@ -79,7 +79,7 @@ class Start:
 
 @dataclass
 class _Entry:
-    """A job, and when it is due next."""
+    """A job and its next due time."""
 
     trigger: Trigger
     past: JobHistory = field(default_factory=JobHistory)
@@ -88,7 +88,7 @@ class _Entry:
 
 
 class JobPlanner:
-    """The jobs of a workspace, and when each is due.
+    """The jobs of a workspace, and their due times.
 
     Attributes:
         parallel: maximum number of concurrent runs.
@@ -106,7 +106,7 @@ class JobPlanner:
     # --- Input ---
 
     def remember(self, pasts: Mapping[JobKey, JobHistory]) -> None:
-        """Set the histories of jobs from before this scheduler; must be called first."""
+        """Set the histories of jobs before this scheduler; must be called first."""
         self._pasts.update(pasts)
 
     def put(self, dataset: str, planned: Planned, now: float) -> None:
@@ -129,39 +129,39 @@ class JobPlanner:
             self._find_due(key)
 
     def drop(self, dataset: str) -> None:
-        """Remove the schedule of a dataset; its history is kept, in case it returns."""
+        """Remove the schedule of a dataset; its history is retained in case the schedule is restored."""
         self._planned.pop(dataset, None)
         for job in Job:
             self._entries.pop(JobKey(dataset, job), None)
 
     def set_changes(self, key: JobKey, news: InputChanges) -> None:
-        """Set the news of a job."""
+        """Set the changes for a job."""
         entry = self._entries.get(key)
         if entry is None or entry.news is None:
             return
-        if entry.due is not None and entry.due.reason is Reason.ROWS:  # more news of the kind it is due for already
+        if entry.due is not None and entry.due.reason is Reason.ROWS:  # more changes of the same kind
             news = replace(news, noticed=entry.news.noticed)
         entry.news = news
         self._find_due(key)
 
     def ask(self, request: str, key: JobKey, now: float) -> None:
-        """Request that a job runs now.
+        """Request an immediate run of a job.
 
         Args:
-            request: id of the future run.
+            request: id of the requested run.
             key: the job.
             now: current time.
         """
         self._requests.setdefault(request, (key, now))
 
     def ended(self, start: Start, outcome: Outcome, now: float, seen_rows: int | None = None) -> JobHistory:
-        """Record the end of a run; return the new history of its job, for the caller to store.
+        """Record the end of a run, and return the new history of its job, which the caller must store.
 
         Args:
             start: the run.
             outcome: outcome of the run.
             now: current time.
-            seen_rows: number of rows of the dataset when it began.
+            seen_rows: number of rows of the dataset at the start of the run.
         """
         self._running.pop(start.key.dataset, None)
         past = self._pasts.get(start.key, JobHistory())
@@ -176,7 +176,7 @@ class JobPlanner:
             is_failure = outcome is Outcome.FAILED
             reason = Reason.RETRY if is_failure else Reason.INTERRUPTED
             again = now + (tries.seconds_before(start.attempt + 1) if is_failure else 0.0)
-            # An interrupted run does not count as an attempt: it is repeated once.
+            # An interrupted run does not count as an attempt, and is repeated once.
             is_allowed = tries.allows(start.attempt + is_failure)
             past = replace(
                 past,
@@ -198,7 +198,7 @@ class JobPlanner:
             now: current time.
             wanted: returns whether a run may start.
 
-        Each counts as running until `ended` or `withdraw` is called.
+        Each run counts as running until `ended` or `withdraw` is called.
         """
         if now < self._now - _BACKWARDS:
             self._clock_went_back(now)
@@ -218,7 +218,7 @@ class JobPlanner:
             yield start, before, past
 
     def withdraw(self, start: Start, before: JobHistory) -> None:
-        """Undo the start of a run, which could not be recorded and so did not start.
+        """Undo the start of a run that did not start, since it could not be recorded.
 
         Args:
             start: the run.
@@ -229,17 +229,17 @@ class JobPlanner:
             self._requests[start.request] = (start.key, start.due_at)
 
     def cancel(self, start: Start, before: JobHistory) -> None:
-        """Cancel a run that will not start: its dataset was deleted, or it is no longer wanted.
+        """Cancel a run that will not start, because its dataset was deleted or the request was withdrawn.
 
         Args:
             start: the run.
-            before: previous history of its job, including a retry that may be due.
+            before: previous history of its job, including a due retry.
         """
         self._running.pop(start.key.dataset, None)
         self._put_past(start.key, before)
 
     def adopt_running(self, start: Start) -> None:
-        """Record a running run of another scheduler."""
+        """Record a run that another scheduler has started."""
         self._running[start.key.dataset] = start
 
     def history_of(self, key: JobKey) -> JobHistory:
@@ -247,7 +247,7 @@ class JobPlanner:
         return self._pasts.get(key, JobHistory())
 
     def due_of(self, key: JobKey) -> Due | None:
-        """Return when a job is due next."""
+        """Return when a job is next due."""
         entry = self._entries.get(key)
         return None if entry is None or self._is_paused(key) else entry.due
 
@@ -256,7 +256,7 @@ class JobPlanner:
         """True if nothing is running."""
         return not self._running
 
-    # --- Pieces ---
+    # --- Helpers ---
 
     def _candidates(self, now: float) -> Iterator[Start]:
         for request, (key, at) in self._requests.items():

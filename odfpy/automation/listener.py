@@ -14,8 +14,8 @@ class Listener:
     """Callbacks for events of a scheduler; they run in its thread, and must return quickly.
 
     Attributes:
-        on_run: called for each run that has begun (`outcome` is `running`) or ended, with its row.
-        on_notice: called for user-relevant events: kind, name of the dataset, a sentence, and the row of the run.
+        on_run: called with the row of each run that has started (`outcome` is `running`) or ended.
+        on_notice: called for events that concern users: kind, name of the dataset, a sentence, and the row of the run.
         on_remark: called for problems of the scheduler itself, or of a schedule.
     """
 

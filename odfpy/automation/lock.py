@@ -1,4 +1,4 @@
-"""The lock of the active scheduler; others wait for it. The kernel releases it when the process ends."""
+"""The lock of the active scheduler, for which others wait. The kernel releases it when the process ends."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class SchedulerLock:
         if not try_lock(descriptor):
             os.close(descriptor)
             return False
-        with suppress(OSError):  # e.g. a full disk; the content is only informative
+        with suppress(OSError):  # for example a full disk; the content is only informative
             os.ftruncate(descriptor, 0)
             os.pwrite(descriptor, f"process {os.getpid()} on {socket.gethostname()}\n".encode(), 0)
         self._descriptor = descriptor
@@ -72,11 +72,19 @@ class SchedulerLock:
             os.close(descriptor)
 
 
+def has_schedules(storage: WorkspaceFolder) -> bool:
+    """Return whether any dataset of a workspace has a schedule.
+
+    Args:
+        storage: the workspace.
+    """
+    return any(schedule_path(folder).exists() for folder in storage.entries())
+
+
 def nothing_runs(storage: WorkspaceFolder) -> bool:
     """Return whether a workspace has schedules, but no active scheduler.
 
     Args:
         storage: the workspace.
     """
-    has_schedules = any(schedule_path(folder).exists() for folder in storage.entries())
-    return has_schedules and SchedulerLock(storage.odf / "automation").holder is None
+    return has_schedules(storage) and SchedulerLock(storage.odf / "automation").holder is None

@@ -31,7 +31,7 @@ class Upcoming:
         dataset: name of the dataset.
         job: the job.
         at: its time, in UTC; None if that depends on rows that have not arrived.
-        local: the same in the time zone of the schedule.
+        local: the time in the time zone of the schedule.
         trigger: description of the job's trigger.
     """
 
@@ -45,13 +45,13 @@ class Upcoming:
 def upcoming(
     workspace: Workspace, refs: str | Sequence[str], num: int, after: float | None = None
 ) -> Iterator[Upcoming]:
-    """Yield the next runs of each job, assuming that each starts when it is due.
+    """Yield the next runs of each job, assuming that each run starts when it is due.
 
     Args:
         workspace: the workspace.
         refs: names, ids and patterns of datasets; all if empty.
         num: number of runs for each job.
-        after: time at which each job is assumed to have run; None for jobs due from now on.
+        after: time at which each job is assumed to have run; None to use its history.
     """
     storage = workspace.storage
     refs = all_of(refs)
@@ -61,13 +61,13 @@ def upcoming(
 def upcoming_of(
     workspace: Workspace, datasets: Iterable[StoredDataset], num: int, after: float | None = None
 ) -> Iterator[Upcoming]:
-    """Yield the same for some datasets.
+    """Yield the next runs for given datasets; see `upcoming`.
 
     Args:
         workspace: the workspace.
-        datasets: the datasets, with schedules or without.
+        datasets: the datasets; those without a schedule are skipped.
         num: number of runs for each job.
-        after: time at which each job is assumed to have run; None for jobs due from now on.
+        after: time at which each job is assumed to have run; None to use its history.
     """
     planner = JobPlanner(parallel=1)
     planner.remember(_pasts(workspace))
@@ -84,7 +84,7 @@ def upcoming_of(
         for job, trigger in watched.planned.schedule.jobs.items():
             key = JobKey(watched.id, job)
             past = planner.history_of(key)
-            # A past time may be before the schedule was written; the schedule still lists it.
+            # A past time may be before the schedule was written, which is nevertheless applied.
             planned = replace(watched.planned, since=min(watched.planned.since, earliest))
             first = planner.due_of(key) if after is None else _next(key, trigger, planned, past, after)
             times: list[float | None] = list(islice(_times(key, trigger, planned, past, first, earliest), num))
@@ -109,13 +109,13 @@ def _times(
     found = first
     while found is not None:
         yield max(found.at, earliest)
-        if trigger.rows is not None:  # future news are unknown
+        if trigger.rows is not None:  # future changes are unknown
             return
         found = _next(key, trigger, planned, past, max(found.at, earliest))
 
 
 def _next(key: JobKey, trigger: Trigger, planned: Planned, past: JobHistory, started: float) -> Due | None:
-    """Return the time of the run that follows another one."""
+    """Return the due time of the run after another one."""
     return due(key, trigger, replace(past, started=started, retry_at=None), planned.since, None)
 
 

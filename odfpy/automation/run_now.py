@@ -24,15 +24,15 @@ _LOOK: Final = 0.1
 
 
 def run_now(workspace: Workspace, dataset: StoredDataset, job: Job | None = None) -> Mapping[str, Any]:
-    """Run a job of a dataset now, and wait for it; returns the row of the run.
+    """Run a job of a dataset now, wait for it, and return the row of the run.
 
     Args:
         workspace: the workspace.
         dataset: the dataset.
-        job: the job; by default the only scheduled one, else the pull.
+        job: the job; by default the only scheduled one, otherwise the pull.
 
     Raises:
-        UsageError: it is ambiguous which job is meant.
+        UsageError: several jobs are scheduled, and none is named.
         DatasetNotFound: the dataset was deleted in the meantime.
         StateUnusable: the scheduler's database is unusable.
     """
@@ -45,7 +45,7 @@ def run_now(workspace: Workspace, dataset: StoredDataset, job: Job | None = None
         notify_changed(workspace.storage)
         while (row := state.row(request)) is None:
             _require_there(dataset, key.job)
-            # A request that still exists has not started; without an active scheduler, it runs here.
+            # A request that still exists has not started; without an active scheduler, run it here.
             if SchedulerLock(folder).holder is None and request in state.requests():
                 Scheduler(workspace).work(threading.Event(), once=True, only_requests=True)
             else:

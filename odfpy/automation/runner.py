@@ -1,6 +1,6 @@
-"""Runs as processes: started, monitored, terminated, and adopted by the next scheduler.
+"""Runs as processes: start, monitor, terminate, and adopt those of an earlier scheduler.
 
-.odf/automation/running/<id>/lock           held by the process of the run while it is alive
+.odf/automation/running/<id>/lock           held by the process while it is alive
 .odf/automation/running/<id>/result.json    its result
 .odf/automation/running/<id>/output         its output
 """
@@ -29,7 +29,7 @@ from odfpy.files import make_folder, try_lock
 from odfpy.sandbox.python import python_command, python_environment
 
 _PATIENCE: Final = 10.0
-"""Seconds between asking a run to exit and killing it."""
+"""Seconds between the request to exit and killing a run."""
 
 _LAST_WORDS: Final = 500
 
@@ -43,10 +43,10 @@ class Runner(Protocol):
         Args:
             run: the run.
             work: its work.
-            timeout: time limit in seconds; None for none.
+            timeout: time limit in seconds; None for no limit.
 
         Raises:
-            OdfError: it cannot be started.
+            OdfError: the run cannot be started.
         """
 
     def adopt(self, run: Run) -> None:
@@ -60,10 +60,10 @@ class Runner(Protocol):
         """Yield the completed runs, each once, with their results."""
 
     def end_all(self) -> None:
-        """Terminate all runs soon, whatever their state."""
+        """Terminate all runs soon, in any state."""
 
     def forget(self, run: Run) -> None:
-        """Remove the files of a run, whose result is recorded by now.
+        """Remove the files of a run; its result must have been recorded.
 
         Args:
             run: the run.
@@ -124,7 +124,7 @@ class ProcessRunner:
             "integrity_only": work.integrity_only,
             "to": work.to,
         }
-        with suppress(OSError), process.stdin as pipe:  # type: ignore[union-attr]  # a dead child is reported as such
+        with suppress(OSError), process.stdin as pipe:  # type: ignore[union-attr]  # reported by `ended`
             pipe.write(json.dumps(request).encode() + b"\n")
 
     def _spawn(self, folder: Path, lock: int) -> subprocess.Popen[bytes]:
@@ -160,7 +160,7 @@ class ProcessRunner:
         """Remove the files of a run; see `Runner`."""
         shutil.rmtree(self._folder / run.id, ignore_errors=True)
 
-    # --- Pieces ---
+    # --- Helpers ---
 
     def _look(self, child: _Child) -> RunResult | None:
         """Return the result of a child process, None while it is running."""

@@ -1,4 +1,4 @@
-"""Runs: each is a row of the dataset `odf.runs`, and a line on the screen."""
+"""Runs: each is a row of the dataset `odf.runs`, and a line of output."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from odfpy.values import dataclass
 
 DATASET: Final = "odf.runs"
 FAILED: Final = ("failed", "interrupted")
-"""Outcomes of unsuccessful runs."""
+"""Outcomes of failed runs."""
 
 MAX_LENGTH: Final = 2000
-"""Characters of the message of an error, and of all warnings together."""
+"""Maximum number of characters of an error message, and of all warnings together."""
 
 RUNS: Final = RecordedDataset(
     name=DATASET,
@@ -53,8 +53,8 @@ class RunResult:
     """The result of a run, as reported by its process.
 
     Attributes:
-        outcome: one of `Outcome`.
-        rows: number of new rows; a verification adds none.
+        outcome: a value of `Outcome`.
+        rows: number of new rows; None for a verification.
         blocks: number of new blocks; for a verification, of verified ones.
         watermark: new watermark of the dataset.
         head: new head of the dataset.
@@ -62,8 +62,8 @@ class RunResult:
         error_message: message of the error.
         warnings: warnings, one per line.
         peak_memory: peak memory of its process in bytes, None if unknown.
-        engine_memory: memory of the Spark engine in bytes at its end, None if it was not used.
-        seconds: duration; None for a run that was killed.
+        engine_memory: memory of the Spark engine in bytes at the end, None if it was not used.
+        seconds: duration in seconds; None for a run that was killed.
     """
 
     outcome: str
@@ -80,7 +80,7 @@ class RunResult:
 
     @classmethod
     def of(cls, tree: Any) -> RunResult | None:
-        """Parse a result; None if it is invalid."""
+        """Parse a result; return None if it is invalid."""
         known = {field.name for field in fields(cls)}
         if not isinstance(tree, dict) or not tree.keys() <= known:
             return None
@@ -94,7 +94,7 @@ class RunResult:
         return cls(outcome=Outcome.INTERRUPTED.value, error_message=why)
 
     def bounded(self) -> dict[str, Any]:
-        """Return the columns of a row, with sanitized and truncated texts."""
+        """Return the result as columns of a row, with sanitized and truncated texts."""
         tree = asdict(self)
         for name in ("error_message", "warnings"):
             if tree[name] is not None:
@@ -108,11 +108,11 @@ class Run:
 
     Attributes:
         id: id of the run.
-        start: the job, and the reason of the run.
-        name: name of the dataset when it began.
+        start: job and reason.
+        name: name of the dataset at the start.
         dataset_id: complete id of the dataset.
-        started: when it began, in seconds since the epoch.
-        seen_rows: number of rows of the dataset when it began.
+        started: time of the start, in seconds since the epoch.
+        seen_rows: number of rows of the dataset at the start.
     """
 
     id: str
@@ -126,8 +126,8 @@ class Run:
         """Return the row of the run, as in `odf.runs`.
 
         Args:
-            result: its result, None while it is running.
-            ended: time of its end; now, if it is running.
+            result: the result, None while the run is in progress.
+            ended: time of the end; the current time while the run is in progress.
         """
         found = {} if result is None else result.bounded()
         row = {
@@ -147,7 +147,7 @@ class Run:
 
 
 def time_text(seconds: float) -> str:
-    """Format a time as in rows, with milliseconds.
+    """Format a time for rows, with milliseconds.
 
     Args:
         seconds: seconds since the epoch.

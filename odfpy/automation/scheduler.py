@@ -1,9 +1,9 @@
-"""The scheduler: a thin loop around a planner, which decides what to start, and the workspace, files and processes.
+"""The scheduler: a loop between the planner, which decides what to start, and the workspace, files and processes.
 
 1. wait for the lock: only one scheduler of a workspace is active
-2. take over what the last one has left: running processes, rows that are missing in the log of runs
-3. twice a second: check schedules, heads and requests; start what is due; record what has ended
-4. to stop: start nothing more, wait for running processes, end those that take too long
+2. take over from the last scheduler: running processes, and rows that are missing in the log of runs
+3. twice a second: check schedules, heads and requests; start due runs; record completed ones
+4. to stop: start no more runs, wait for running ones, and terminate those that take too long
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ BEAT: Final = 0.5
 """Seconds between two iterations of the loop."""
 
 _RETRY_AFTER: Final = 5.0
-"""Seconds until a failed write is retried, for example because the disk is full."""
+"""Seconds until a failed write is retried, for example after the disk was full."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +61,7 @@ class Clocks:
 
 @dataclass
 class _Ended:
-    """A completed run that is not recorded yet."""
+    """A completed run that has not been recorded."""
 
     run: Run
     result: RunResult
@@ -70,7 +70,7 @@ class _Ended:
 
 
 class Scheduler:
-    """Executes the schedules of a workspace. All methods but `skip_grace_period` belong to one thread."""
+    """Executes the schedules of a workspace. All methods but `skip_grace_period` must be called in one thread."""
 
     def __init__(
         self,
@@ -84,7 +84,7 @@ class Scheduler:
         Args:
             workspace: the workspace.
             listener: listener for events.
-            runner: executes runs; as processes by default.
+            runner: executes runs; in processes by default.
             clocks: the clocks.
         """
         section = workspace.config.section(AutomationSection)
@@ -114,19 +114,19 @@ class Scheduler:
     def work(
         self, stop: threading.Event, *, grace: float = 30.0, once: bool = False, only_requests: bool = False
     ) -> bool:
-        """Run until stopped; waits while another scheduler of the workspace is active.
+        """Run until stopped; wait while another scheduler of the workspace is active.
 
         Args:
-            stop: event that stops it.
-            grace: seconds that running jobs then have.
-            once: only do what is due now, and return; do nothing if another scheduler is active.
-            only_requests: only execute manually requested runs.
+            stop: event that stops the scheduler.
+            grace: seconds to wait for running jobs on stop.
+            once: whether to run only what is due now, and to do nothing if another scheduler is active.
+            only_requests: whether to run only manual requests.
 
         Returns:
-            Whether this scheduler was active.
+            True if this scheduler was active.
 
         Raises:
-            OdfError: it cannot start.
+            OdfError: the scheduler cannot start.
         """
         self._is_once, self._only_requests = once, only_requests
         if not self._await_lock(stop, once=once):
@@ -144,7 +144,7 @@ class Scheduler:
         return True
 
     def skip_grace_period(self) -> None:
-        """Terminate running jobs immediately on stop, without the grace period; from any thread."""
+        """Terminate running jobs immediately on stop, without the grace period; may be called from any thread."""
         self._is_hurried = True
 
     def beat(self) -> None:
@@ -220,14 +220,14 @@ class Scheduler:
         self._update_changes(watched, now)
 
     def _update_changes(self, watched: Watched, now: float) -> None:
-        """Pass the changes of a dataset on to the planner, and the time of its last rows to the freshness checks."""
+        """Pass the changes of a dataset to the planner, and the time of its last rows to the freshness checks."""
         for key, changes in self._watcher.news(watched, now):
             self._planner.set_changes(key, changes)
         if watched.planned is not None:
             self._freshness.put(watched.id, watched.planned, watched.last_data)
 
     def _enqueue_requests(self, now: float) -> None:
-        """Pass requests for runs on to the planner, unless nothing was written since the last time."""
+        """Pass requests for runs to the planner, unless nothing has been written since the last call."""
         stamp = (self._watcher.stamps, self._watcher.swept)
         if self._state is None or stamp == self._requests_stamp:
             return
@@ -247,7 +247,7 @@ class Scheduler:
             key, error = start.key, None
             try:
                 name = str(self._dataset(key).handle)
-            except DatasetNotFound:  # deleted in the meantime: its schedule is removed with the next check
+            except DatasetNotFound:  # deleted in the meantime: the next check removes its schedule
                 self._planner.cancel(start, before)
                 if start.request is not None:
                     self._state.withdraw(start.request)
@@ -260,7 +260,7 @@ class Scheduler:
             self._begin_run(run, before, past, error)
 
     def _is_wanted(self, start: Start) -> bool:
-        """Return whether a run may start: with `once`, each job only runs once, or it would never end."""
+        """Return whether a run may start; with `once`, each job runs only once, so that the loop ends."""
         if self._only_requests:
             return start.request is not None
         return not (self._is_once and start.key in self._has_run)
@@ -336,7 +336,7 @@ class Scheduler:
             self._update_changes(watched, now)
 
     def _record_ended(self) -> None:
-        """Record completed runs: in the state, then in the log of runs, then mark them as logged."""
+        """Record completed runs: first in the state, then in the log of runs, and then mark them as logged."""
         assert self._state is not None  # noqa: S101
         try:
             while self._ended:
@@ -374,11 +374,11 @@ class Scheduler:
             self._listener.on_notice(NoticeKind.RECOVERED, name, f"{name}: {job} succeeded after {times}", row)
 
     def _notify_lateness(self, now: float) -> None:
-        """Notify of datasets that have become older than their schedule promises, or are on time again."""
+        """Send notices for datasets that have become late, or are on time again."""
         for dataset, is_late, text in self._freshness.changes(now):
             name = self._name(dataset)
             kind = NoticeKind.LATE if is_late else NoticeKind.ON_TIME
-            # Notified before it is recorded: a crash in between repeats the notification, instead of losing it.
+            # Notify before recording: a crash in between repeats the notice, instead of losing it.
             self._listener.on_notice(kind, name, f"{name}: {text}", None)
             try:
                 assert self._state is not None  # noqa: S101

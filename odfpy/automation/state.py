@@ -1,7 +1,7 @@
-"""The persistent state of a scheduler, `.odf/automation/state.db`: written before a run begins and after it ends.
+"""The persistent state of a scheduler, `.odf/automation/state.db`, written before a run begins and after it ends.
 
 jobs        the history of each job
-runs        running ones, ended ones until they are in the log of runs, and the latest ones after that
+runs        runs in progress, completed ones until they are in the log of runs, and the latest ones after that
 requests    manually requested runs
 late        datasets known to be late
 """
@@ -39,12 +39,12 @@ CREATE TABLE IF NOT EXISTS late (dataset TEXT PRIMARY KEY);
 
 
 class SchedulerState:
-    """The database of a scheduler's state. An instance belongs to one thread."""
+    """The database of a scheduler's state. An instance must be used by one thread."""
 
     def __init__(self, folder: Path) -> None:
         """
         Args:
-            folder: the folder `automation` of the workspace; created if needed.
+            folder: the folder `automation` of the workspace; created if necessary.
 
         Raises:
             StateUnusable: the file cannot be opened, or is damaged.
@@ -60,13 +60,13 @@ class SchedulerState:
             self._database.executescript(_SCHEMA)
 
     def close(self) -> None:
-        """Close the file."""
+        """Close the database."""
         self._database.close()
 
     # --- Runs ---
 
     def begin(self, run: Run, past: JobHistory) -> bool:
-        """Record the start of a run, and return whether it may start: a requested run may have been withdrawn.
+        """Record the start of a run; return whether it may start, since a requested run may have been withdrawn.
 
         Args:
             run: the run.
@@ -118,7 +118,7 @@ class SchedulerState:
         return [json.loads(row) for (row,) in found]
 
     def logged(self, ids: list[str]) -> None:
-        """Mark runs as logged; only the latest ones are kept here.
+        """Mark runs as logged; of logged runs, only the latest ones are retained.
 
         Args:
             ids: ids of the runs.
@@ -139,7 +139,7 @@ class SchedulerState:
             found = self._database.execute("SELECT row FROM runs WHERE id = ?", (run_id,)).fetchone()
         return None if found is None or found[0] is None else json.loads(found[0])
 
-    # --- Jobs, requests, datasets that are late ---
+    # --- Jobs, requests, late datasets ---
 
     def pasts(self) -> dict[JobKey, JobHistory]:
         """Return the history of each job."""
@@ -159,27 +159,27 @@ class SchedulerState:
         }
 
     def ask(self, request: str, key: JobKey, at: float) -> None:
-        """Request that a job runs now.
+        """Add a request for an immediate run of a job.
 
         Args:
-            request: id of the future run.
+            request: id of the requested run.
             key: the job.
-            at: the time.
+            at: time of the request.
         """
         with self._transaction() as database:
             database.execute("INSERT INTO requests VALUES (?, ?, ?, ?)", (request, key.dataset, key.job.value, at))
 
     def requests(self) -> dict[str, JobKey]:
-        """Return the requested runs that have not begun."""
+        """Return the requested runs that have not started."""
         with self._translating_errors():
             found = self._database.execute("SELECT id, dataset, job FROM requests ORDER BY at").fetchall()
         return {request: JobKey(dataset, Job(job)) for request, dataset, job in found}
 
     def withdraw(self, request: str) -> bool:
-        """Withdraw a request; returns whether the run had not begun.
+        """Withdraw a request; return whether its run had not started.
 
         Args:
-            request: id of the run that was to be.
+            request: id of the requested run.
         """
         with self._transaction() as database:
             return database.execute("DELETE FROM requests WHERE id = ?", (request,)).rowcount > 0
@@ -194,13 +194,13 @@ class SchedulerState:
 
         Args:
             dataset: id of the dataset.
-            is_late: whether it is.
+            is_late: whether the dataset is late.
         """
         statement = "INSERT OR IGNORE INTO late VALUES (?)" if is_late else "DELETE FROM late WHERE dataset = ?"
         with self._transaction() as database:
             database.execute(statement, (dataset,))
 
-    # --- Pieces ---
+    # --- Helpers ---
 
     def _save_past(self, database: sqlite3.Connection, key: JobKey, past: JobHistory) -> None:
         database.execute(

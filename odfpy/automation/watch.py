@@ -1,4 +1,4 @@
-"""The workspace as seen by a scheduler: schedules and news, both detected by modification times of a few files.
+"""Changes in the workspace for a scheduler: schedules and inputs, both detected by modification times of a few files.
 
 A check costs one `stat` for each relevant head, and one for all schedules together. All schedules are checked when
 `odf schedule` or `odf add` has changed one, when a dataset was created or deleted, and every ten seconds.
@@ -28,13 +28,13 @@ from odfpy.data.timestamp import NANOS_PER_SECOND
 from odfpy.errors import OdfError
 
 SWEEP: Final = 10.0
-"""Seconds after which all schedules are checked, whoever may have changed them."""
+"""Seconds after which all schedules are checked, even if no change was detected."""
 
 _LOOK: Final = 0.9
-"""Seconds between two looks at the heads."""
+"""Seconds between two checks of the heads."""
 
 Stamp = tuple[int, int, int] | None
-"""Identifies a version of a file; None if there is none."""
+"""Identifies a version of a file; None if the file does not exist."""
 
 
 @dataclass
@@ -42,14 +42,14 @@ class Watched:
     """A dataset with a schedule.
 
     Attributes:
-        id: its id, as in the name of its folder.
-        folder: its folder.
-        stamp: stamp of the file of its schedule.
-        planned: its schedule; None if it cannot be read.
-        heads: files of the heads that its jobs depend on, with stamps.
-        last_data: time of its latest rows, in seconds since the epoch.
-        records: number of its rows.
-        trouble: why its schedule cannot be read.
+        id: id of the dataset, as in the name of its folder.
+        folder: folder of the dataset.
+        stamp: stamp of the schedule's file.
+        planned: the schedule; None if it cannot be read.
+        heads: files of the heads that its jobs depend on, with their stamps.
+        last_data: time of the latest rows, in seconds since the epoch.
+        records: number of rows.
+        trouble: why the schedule cannot be read.
     """
 
     id: str
@@ -67,7 +67,7 @@ class WorkspaceWatcher:
 
     Attributes:
         watched: datasets with schedules, by id.
-        stamps: stamps of files that reveal changes other than of heads.
+        stamps: stamps of files that change with schedules and datasets.
         swept: time of the last check of all schedules.
     """
 
@@ -75,8 +75,8 @@ class WorkspaceWatcher:
         """
         Args:
             storage: the workspace.
-            seen_rows: returns how many rows of its dataset a job has seen.
-            report: called, once, for each schedule that cannot be read.
+            seen_rows: returns the number of rows that a job has already processed.
+            report: called once for each schedule that cannot be read.
         """
         self.watched: dict[str, Watched] = {}
         self.stamps: tuple[Stamp, Stamp] = (None, None)
@@ -89,10 +89,10 @@ class WorkspaceWatcher:
         self._changed = str(changed_path(storage))
 
     def schedules(self, monotonic: float) -> Iterator[Watched]:
-        """Yield the datasets whose schedule is new, changed, or removed (then None).
+        """Yield the datasets whose schedule is new, changed, or removed (`planned` is None then).
 
         Args:
-            monotonic: current time of the monotonic clock.
+            monotonic: current time of the monotonic clock, in seconds.
         """
         stamps = (_stamp(self._changed), _stamp(self._folder))
         if stamps == self.stamps and self.swept is not None and monotonic - self.swept < SWEEP:
@@ -118,10 +118,10 @@ class WorkspaceWatcher:
             yield watched
 
     def moved(self, monotonic: float) -> Iterator[Watched]:
-        """Yield the datasets that may have news, since a head has moved; checks once a second.
+        """Yield the datasets that may have changes, since a head has moved; checks once a second.
 
         Args:
-            monotonic: current time of the monotonic clock.
+            monotonic: current time of the monotonic clock, in seconds.
         """
         if monotonic < self._next_look:
             return
@@ -136,11 +136,11 @@ class WorkspaceWatcher:
                     break
 
     def news(self, watched: Watched, now: float) -> Iterator[tuple[JobKey, InputChanges]]:
-        """Yield the news for each job of a dataset that depends on news.
+        """Yield the changes for each job of a dataset that depends on changes.
 
         Args:
             watched: the dataset.
-            now: current time.
+            now: current time, in seconds since the epoch.
         """
         planned = watched.planned
         if planned is None:
@@ -149,7 +149,7 @@ class WorkspaceWatcher:
         try:
             dataset = StoredDataset.load(watched.folder, self._storage)
             state = dataset.state
-        except OdfError:  # a damaged dataset is reported by its runs, and by `odf status`
+        except OdfError:  # reported by its runs, and by `odf status`
             return
         paths = self._heads_of(dataset, planned.schedule, is_derivative=planned.is_derivative)
         watched.heads = {path: watched.heads.get(path) or _stamp(path) for path in paths}
@@ -167,7 +167,7 @@ class WorkspaceWatcher:
                 yield key, InputChanges(rows, rows > 0, str(state.num_records), now)
 
     def look_at(self, folder: Path) -> Watched | None:
-        """Read the schedule of one dataset; None if it has none.
+        """Read the schedule of one dataset; return None if it has none.
 
         Args:
             folder: folder of the dataset.
@@ -175,10 +175,10 @@ class WorkspaceWatcher:
         stamp = _stamp(str(schedule_path(folder)))
         return None if stamp is None else self._read(folder, stamp)
 
-    # --- Pieces ---
+    # --- Helpers ---
 
     def _read(self, folder: Path, stamp: Stamp, reported_trouble: str | None = None) -> Watched:
-        """Read a schedule, and report an error unless it was reported already."""
+        """Read a schedule, and report an error unless it has already been reported."""
         watched = Watched(folder.name, folder, stamp)
         try:
             schedule = load_schedule(folder)
@@ -196,7 +196,7 @@ class WorkspaceWatcher:
         return watched
 
     def _heads_of(self, dataset: StoredDataset, schedule: DatasetSchedule, *, is_derivative: bool) -> list[str]:
-        """Return the files of the heads that determine whether there is anything new."""
+        """Return the files of the heads that jobs and freshness of a dataset depend on."""
         wants = [
             job
             for job, trigger in schedule.jobs.items()
@@ -228,6 +228,6 @@ class WorkspaceWatcher:
 
 def _stamp(path: str) -> Stamp:
     with suppress(OSError):
-        found = os.stat(path)  # noqa: PTH116  a thousand of them each second
+        found = os.stat(path)  # noqa: PTH116  called a thousand times per second
         return found.st_ino, found.st_size, found.st_mtime_ns
     return None

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from odfpy.coordinator.workspace import Workspace
 
 PATIENCE: Final = 60.0
-"""Seconds for which a run waits for another writer of its dataset."""
+"""Seconds to wait for another writer of the dataset."""
 
 _OUTCOMES: Final = {
     PullOutcome.UPDATED: Outcome.UPDATED,
@@ -37,7 +37,7 @@ class Work:
         job: the job.
         dataset_id: complete id of the dataset.
         integrity_only: for a verification, whether to skip the replay.
-        to: for a push, the remote; by default the one of the last push.
+        to: for a push, the remote; that of the last push by default.
     """
 
     job: Job
@@ -47,7 +47,7 @@ class Work:
 
 
 def do(workspace: Workspace, work: Work) -> RunResult:
-    """Run a job, and return its result; expected errors are part of it."""
+    """Run a job, and return its result; expected errors are included in the result."""
     workspace.storage.lock_patience = PATIENCE
     try:
         return _JOBS[work.job](workspace, work)
@@ -103,7 +103,7 @@ def _verify(workspace: Workspace, work: Work) -> RunResult:
 
 
 def _compact(workspace: Workspace, work: Work) -> RunResult:
-    """Compact a dataset, unless that would undo work of others: nobody is there to confirm that."""
+    """Compact a dataset, unless derivatives would have to be rebuilt, which requires a confirmation by a user."""
     plan = workspace.maintenance.plan_compact(work.dataset_id)
     if plan.downstream.all:
         names = ", ".join(map(str, plan.downstream.all))

@@ -16,7 +16,7 @@ SPECIFICATION_VERSION = "0.39"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MetadataBlock:
-    """One link of a metadata chain."""
+    """A block of a metadata chain."""
 
     system_time: Timestamp
     prev_block_hash: Multihash | None = None
@@ -34,7 +34,7 @@ class HashedBlock:
 
 @dataclass(frozen=True, slots=True)
 class DatasetSnapshot:
-    """A template to make a dataset from."""
+    """A template from which a dataset is created."""
 
     name: DatasetAlias
     kind: DatasetKind

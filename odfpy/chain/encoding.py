@@ -1,6 +1,6 @@
-"""Metadata blocks and manifests on the wire (ODF specification, "Metadata Format").
+"""Encoding of metadata blocks and manifests (ODF specification, "Metadata Format").
 
-A block is a FlatBuffer inside a `Manifest` FlatBuffer; its hash is SHA3-256 over the whole. Documents for people are
+A block is a FlatBuffer inside a `Manifest` FlatBuffer; its hash is SHA3-256 over the outer one. Documents for users are
 YAML: `MetadataBlock` and `DatasetSnapshot` manifests.
 """
 
@@ -26,18 +26,18 @@ ODF_METADATA_BLOCK = 0x400000
 """Multicodec of metadata blocks."""
 
 BLOCK_VERSION = 3
-"""Version of the blocks that are written."""
+"""Version in which blocks are written."""
 
 READABLE_BLOCK_VERSIONS = (2, 3)
 
 _SMALL = 4096
-"""Bytes of a block that is decoded once only; most are a tenth of that."""
+"""Maximum bytes of a block whose decoded form is cached; most have a tenth of that."""
 
 Addition: TypeAlias = Callable[[DatasetSnapshot, Any, Path], DatasetSnapshot]
-"""Takes a snapshot, what stands beside it in its document, and the place of that; gives the snapshot with it."""
+"""Function that adds a further part of a document to its snapshot, given the part and its path in the document."""
 
 MAX_BLOCK_SIZE = 64 * 1024 * 1024
-"""Bytes; a block carries descriptions, never data, so that a larger one is an attack or an accident."""
+"""Maximum bytes of a block; blocks contain descriptions, never data, so a larger one is an attack or an accident."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,19 +48,19 @@ class _Manifest:
 
 
 def encode_block(block: MetadataBlock) -> bytes:
-    """Encode a new block. Blocks from elsewhere keep their original bytes, and are not re-encoded."""
-    from odfpy.codec import flatbuffers_writer  # only writers pay for importing the builder
+    """Encode a new block. Received blocks keep their original bytes, and are not encoded again."""
+    from odfpy.codec import flatbuffers_writer  # only needed for writing
 
     content = flatbuffers_writer.write(block)
     return flatbuffers_writer.write(_Manifest(ODF_METADATA_BLOCK, BLOCK_VERSION, content))
 
 
 def decode_block(data: bytes) -> MetadataBlock:
-    """Read a block.
+    """Decode a block.
 
     Raises:
-        MalformedBlock: not a block.
-        UnsupportedVersion: a block of a version that this release cannot read.
+        MalformedBlock: the bytes are not a block.
+        UnsupportedVersion: the block has a version that this release cannot read.
     """
     if len(data) > MAX_BLOCK_SIZE:
         raise MalformedBlock(f"A block of {len(data)} bytes is larger than the limit of {MAX_BLOCK_SIZE}")
@@ -80,12 +80,12 @@ def _decode(data: bytes) -> MetadataBlock:
 
 
 _decode_again = lru_cache(maxsize=256)(_decode)
-"""The same for the last blocks that were read: a command reads those of a dataset several times, and checks each time
-that the bytes are there and as they should be."""
+"""Cache of the most recently decoded blocks: a command reads those of a dataset several times, and each time checks
+that the bytes exist and are unchanged."""
 
 
 def hash_block(block: MetadataBlock) -> tuple[HashedBlock, bytes]:
-    """Return a new block with its hash, and its bytes."""
+    """Return a new block with its hash, and its encoded bytes."""
     data = encode_block(block)
     return HashedBlock(Multihash.of(data), block), data
 
@@ -116,13 +116,13 @@ def load_snapshots(
     """Return all DatasetSnapshot manifests of a YAML text.
 
     Args:
-        text: one or several documents.
-        source: where the text is from, for messages.
-        check: checks each snapshot; a `TreeError` from it is reported with its place.
+        text: one or several YAML documents.
+        source: origin of the text, for messages.
+        check: checks each snapshot; a `TreeError` from it is reported with its position.
         beside: keys that are permitted beside `content`, each with a function that adds its content to the snapshot.
 
     Raises:
-        MalformedManifest: the message names source, line, column and path.
+        MalformedManifest: the text is invalid; the message names source, line, column and path.
     """
     from odfpy.codec.yaml import load_documents
 
@@ -140,18 +140,18 @@ def _load_snapshot(
 ) -> DatasetSnapshot:
     try:
         content = _manifest_content(document.tree, "DatasetSnapshot", 1, also=beside)
-        found: DatasetSnapshot = from_tree(DatasetSnapshot, content, ("content",))
+        snapshot: DatasetSnapshot = from_tree(DatasetSnapshot, content, ("content",))
         if check is not None:
-            check(found)
+            check(snapshot)
         for key, add in beside.items():
             if key in document.tree:
-                found = add(found, document.tree[key], (key,))
+                snapshot = add(snapshot, document.tree[key], (key,))
     except TreeError as error:
         line, column = document.place_of(error.path)
         where = f"{source}, line {line}, column {column}" if error.path else f"{source}, line {line}"
         path = f" at `{format_path(error.path)}`" if error.path else ""
         raise MalformedManifest(f"{where}: {error.problem}{path}", hint=error.hint) from error
-    return found
+    return snapshot
 
 
 def _manifest_content(tree: Any, kind: str, version: int, *, also: Iterable[str]) -> Any:

@@ -1,6 +1,6 @@
 """Metadata events: everything that can happen to a dataset (ODF specification, "Metadata Events").
 
-Fields stand in the order of the wire format, and `MetadataEvent` in the order of its union.
+Fields are in the order of the wire format, and `MetadataEvent` is in the order of its union.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class Checkpoint:
 
 @dataclass(frozen=True, slots=True)
 class SourceState:
-    """The progress of a source: how far it has been taken in.
+    """The progress of a source: the part of it that has been ingested.
 
     https://github.com/open-data-fabric/open-data-fabric/blob/master/open-data-fabric.md#sourcestate
 
@@ -87,8 +87,8 @@ class AddData:
         new_data: the slice with the new rows, if there are any.
         new_checkpoint: the checkpoint after this block, if there is one.
         new_watermark: the watermark after this block; it never goes back.
-        new_source_state: how far the source has been taken in after this block.
-        extra: attributes that travel along unread.
+        new_source_state: the progress of the source after this block.
+        extra: further attributes, which are stored uninterpreted.
     """
 
     prev_checkpoint: Multihash | None = None
@@ -122,12 +122,12 @@ class ExecuteTransformInput:
 
     @property
     def last_block_hash(self) -> Multihash | None:
-        """Return the last block of the input that has been processed so far."""
+        """The last block of the input that has been processed so far."""
         return self.new_block_hash or self.prev_block_hash
 
     @property
     def last_offset(self) -> int | None:
-        """Return the last row of the input that has been processed so far."""
+        """The last row of the input that has been processed so far."""
         return self.prev_offset if self.new_offset is None else self.new_offset
 
 
@@ -138,7 +138,7 @@ class ExecuteTransform:
     https://github.com/open-data-fabric/open-data-fabric/blob/master/open-data-fabric.md#executetransform
 
     Attributes:
-        query_inputs: what was processed of each input, in the order of the transform.
+        query_inputs: the processed part of each input, in the order of the transform.
         prev_checkpoint: hash of the checkpoint that was in force before.
         prev_offset: offset of the last row before this block; None if there was none.
         new_data: the slice with the new rows, if there are any.
@@ -171,16 +171,16 @@ class Seed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SetPollingSource:
-    """The source that `odf pull` takes the data of a root dataset from.
+    """The source from which `odf pull` ingests data into a root dataset.
 
     https://github.com/open-data-fabric/open-data-fabric/blob/master/open-data-fabric.md#setpollingsource
 
     Attributes:
-        fetch: where the bytes come from.
-        prepare: how they are unpacked or piped before they are read, in order.
-        read: how bytes become rows.
+        fetch: origin of the bytes.
+        prepare: steps that decompress or pipe the bytes before they are read, in order.
+        read: conversion of bytes to rows.
         preprocess: queries over the rows before they are merged.
-        merge: how the rows relate to those that are there.
+        merge: relation of the rows to the existing ones.
     """
 
     fetch: FetchStep
@@ -198,7 +198,7 @@ class TransformInput:
 
     Attributes:
         dataset_ref: id or name of the dataset.
-        alias: name of the input in the query; without one it goes by its own.
+        alias: name of the input in the query; by default its own name.
     """
 
     dataset_ref: DatasetRef
@@ -240,7 +240,7 @@ class SetVocab:
 
     @property
     def vocabulary(self) -> DatasetVocabulary:
-        """Return the names in force, with defaults for those not given."""
+        """The names in force, with defaults for unset ones."""
         return DatasetVocabulary(
             self.offset_column or DEFAULT_VOCABULARY.offset_column,
             self.operation_type_column or DEFAULT_VOCABULARY.operation_type_column,
@@ -251,12 +251,12 @@ class SetVocab:
 
 @dataclass(frozen=True, slots=True)
 class SetAttachments:
-    """Files that go with the dataset, such as a README.
+    """Files that belong to the dataset, such as a README.
 
     https://github.com/open-data-fabric/open-data-fabric/blob/master/open-data-fabric.md#setattachments
 
     Attributes:
-        attachments: all files; those of an earlier event are gone.
+        attachments: all files; they replace those of an earlier event.
     """
 
     attachments: Attachments
@@ -287,7 +287,7 @@ class SetLicense:
         short_name: abbreviated name, for example `CC-BY-4.0`.
         name: full name.
         spdx_id: identifier in the SPDX list of licences.
-        website_url: where its text is.
+        website_url: URL of its text.
     """
 
     short_name: str
@@ -313,15 +313,15 @@ class SetDataSchema:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AddPushSource:
-    """A named way to hand in data with `ingest`.
+    """A named source for data that is pushed with `odf ingest`.
 
     https://github.com/open-data-fabric/open-data-fabric/blob/master/open-data-fabric.md#addpushsource
 
     Attributes:
-        source_name: name by which `odf ingest` chooses the source.
-        read: how bytes become rows.
+        source_name: name by which `odf ingest` selects the source.
+        read: conversion of bytes to rows.
         preprocess: queries over the rows before they are merged.
-        merge: how the rows relate to those that are there.
+        merge: relation of the rows to the existing ones.
     """
 
     source_name: str
@@ -337,7 +337,7 @@ class DisablePushSource:
     https://github.com/open-data-fabric/open-data-fabric/blob/master/open-data-fabric.md#disablepushsource
 
     Attributes:
-        source_name: the source that ends.
+        source_name: name of the source.
     """
 
     source_name: str
@@ -352,7 +352,7 @@ class DisablePollingSource:
 
 
 Source: TypeAlias = SetPollingSource | AddPushSource
-"""Where the data of a root dataset comes from."""
+"""The origin of a root dataset's data."""
 
 MetadataEvent: TypeAlias = (
     AddData

@@ -1,4 +1,4 @@
-"""Layout of a dataset: the places of its parts (ODF specification, "Dataset Layout").
+"""Layout of a dataset: the locations of its parts (ODF specification, "Dataset Layout").
 
 A dataset is a folder, in a workspace and in a repository alike:
 
@@ -6,8 +6,8 @@ A dataset is a folder, in a workspace and in a repository alike:
     blocks/<hash>        metadata
     data/<hash>          slices
     checkpoints/<hash>   engine states
-    packed/<hash>        files that rows link to, compressed; only in workspaces, see `packed_objects`
-    info/                extras, unknown and harmless to others
+    packed/<hash>        linked files, compressed; only in workspaces, see `packed_objects`
+    info/                additional files, which other implementations ignore
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class DatasetLayout:
     """The stores of one dataset.
 
     Attributes:
-        side: files beside the chain, such as signatures; None for places that cannot have any.
+        side: files beside the chain, such as signatures; None for stores that do not support them.
     """
 
     refs: RefStore
@@ -52,9 +52,9 @@ class DatasetLayout:
         """Return the layout of a dataset in a folder.
 
         Args:
-            folder: its folder.
-            packs: returns whether linked files are to be compressed, if that makes them smaller.
-            checked: the record of slices that need not be hashed again before they are read.
+            folder: folder of the dataset.
+            packs: returns whether to compress linked files that become smaller.
+            checked: record of slices that need not be hashed again before they are read.
         """
         return cls(
             LocalRefStore(folder / "refs"),
@@ -71,23 +71,23 @@ class DatasetLayout:
 
     @property
     def chain(self) -> MetadataChain:
-        """Return the metadata chain."""
+        """The metadata chain."""
         return MetadataChain(self.blocks, self.refs)
 
     def on(self, name: ReferenceName) -> DatasetLayout:
-        """Return the dataset seen from a branch or tag; see `ReferenceView`."""
+        """Return the layout with a branch or tag as the head; see `ReferenceView`."""
         return replace(self, refs=ReferenceView(self.refs, name))
 
     def at(self, block: Multihash) -> DatasetLayout:
-        """Return the dataset as it was at a block."""
+        """Return the layout of the dataset at a block."""
         return replace(self, refs=ReferencesAtBlock(self.refs, block))
 
     def witnessed(self, witness: Callable[[NewBlocks], None]) -> MetadataChain:
-        """Return the metadata chain, with a witness that is called with blocks before they are committed."""
+        """Return the metadata chain with a witness: a function that is called with blocks before they are committed."""
         return MetadataChain(self.blocks, self.refs, witness)
 
     def clean(self) -> None:
-        """Remove left-overs of interrupted writers in a folder; only for the holder of the dataset's lock."""
+        """Remove temporary files of interrupted writers. The caller must hold the dataset's lock."""
         for store in (self.refs, self.blocks, self.data, self.checkpoints, self.side):
             if isinstance(store, (LocalRefStore, LocalObjectStore, LocalSideFiles)):
                 store.clean()

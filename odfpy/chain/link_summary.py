@@ -10,22 +10,22 @@ from odfpy.data.attributes import ExtraAttributes
 from odfpy.values import dataclass
 
 SUMMARY: Final = "opendatafabric.org/linkedObjects"
-"""The attribute of an AddData that says how many objects its rows link to."""
+"""The attribute of an AddData event with the number of objects that its rows link to."""
 
 _IMPLAUSIBLE: Final = 1 << 56
-"""More than there can be; what says so is passed over."""
+"""Larger numbers are ignored as implausible."""
 
 _MAX_VALUE: Final = (1 << 63) - 1
-"""Sums stay there: a state has 64 bits for each."""
+"""Maximum of sums: a state has 64 bits for each."""
 
 
 @dataclass(frozen=True, slots=True)
 class LinkedObjects:
-    """A number of objects that rows link to, counted naively: as often as rows do.
+    """A number of objects that rows link to, counted naively: once for each link.
 
     Attributes:
-        count: links.
-        size: bytes of the objects behind them.
+        count: number of links.
+        size: total size of the linked objects in bytes, counted once for each link.
     """
 
     count: int = 0
@@ -48,7 +48,7 @@ class LinkedObjects:
         return cls()
 
     def beside(self, extra: ExtraAttributes | None) -> ExtraAttributes | None:
-        """Return the attributes of an event with this summary, replacing an existing one; None if nothing is left."""
+        """Return the attributes of an event with this summary, replacing an existing one; None if none remain."""
         attributes = json.loads(extra.entries) if extra is not None else {}
         attributes.pop(SUMMARY, None)
         if self.count:

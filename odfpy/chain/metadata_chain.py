@@ -1,4 +1,4 @@
-"""The metadata chain of one dataset: reading it, computing its state, appending to it."""
+"""The metadata chain of a dataset: reading, computing its state, appending."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class MetadataChain:
     Attributes:
         blocks: store of the blocks.
         refs: store of the references.
-        witness: is called with new blocks before they are committed, for instance to sign them; it must not fail.
+        witness: called with new blocks before they are committed, for example to sign them; it must not fail.
     """
 
     def __init__(
@@ -36,7 +36,7 @@ class MetadataChain:
         self.witness = witness
 
     def head(self) -> Multihash:
-        """Return the last block.
+        """Return the hash of the last block.
 
         Raises:
             ReferenceNotFound: the chain is empty.
@@ -50,8 +50,8 @@ class MetadataChain:
         """Return a block, checked against its hash.
 
         Raises:
-            ObjectNotFound: it is missing.
-            HashMismatch, MalformedBlock, UnsupportedVersion: it cannot be read; the message names the file.
+            ObjectNotFound: the block is missing.
+            HashMismatch, MalformedBlock, UnsupportedVersion: the block cannot be read; the message names the file.
         """
         data = self.blocks.read(name)
         try:
@@ -63,7 +63,7 @@ class MetadataChain:
         """Yield blocks from the newest to the oldest.
 
         Args:
-            head: where to begin; the reference `head` by default.
+            head: the block to start from; the reference `head` by default.
             until: a block to stop before; it must be in the chain.
 
         Raises:
@@ -78,7 +78,7 @@ class MetadataChain:
                 if number is None:
                     raise
                 raise error.with_context(f"Block {number - 1}") from error
-            # Sequence numbers decrease with every step, so a walk ends whatever the links are.
+            # Sequence numbers decrease with every step, so the iteration ends whatever the links are.
             if number is not None and hashed.block.sequence_number != number - 1:
                 raise IntegrityError(
                     f"Broken chain: block {name} has number {hashed.block.sequence_number} where {number - 1} must be"
@@ -90,7 +90,7 @@ class MetadataChain:
             raise IntegrityError(f"Block {until} is not in the chain that ends in {head or self.head()}")
 
     def in_order(self, head: Multihash | None = None, *, after: Multihash | None = None) -> list[HashedBlock]:
-        """Return blocks from the oldest to the newest, without those up to and including `after`."""
+        """Return blocks from the oldest to the newest, starting after the block `after`."""
         return list(self.iter_blocks(head, until=after))[::-1]
 
     def state(self, head: Multihash | None = None) -> ChainState:
@@ -98,10 +98,10 @@ class MetadataChain:
         return sum_up(self.in_order(head))
 
     def prepare(self, state: ChainState, events: Iterable[MetadataEvent], system_time: Timestamp) -> NewBlocks:
-        """Make blocks from events and check that each may follow; nothing is stored.
+        """Create blocks from events, and check that each may follow; nothing is stored.
 
         Args:
-            state: the state that the first of them follows.
+            state: the state before the first of them.
             events: the events, in order.
             system_time: the time of the blocks.
 
@@ -120,8 +120,8 @@ class MetadataChain:
 
         Args:
             new: the blocks.
-            replacing: the head, if the blocks do not follow it but are another history; nothing of the old history is
-                removed.
+            replacing: the current head, if the blocks do not follow it but are another history; nothing of the old
+                history is removed.
 
         Raises:
             ConcurrentUpdate: another process has moved the head; the reference is unchanged.
@@ -129,18 +129,18 @@ class MetadataChain:
         before = replacing or new.base.head
         if new.state.head is None or new.state.head == before:
             return new.state
-        # Readers take no lock, so everything that the head reaches is stored before it moves. A process that loses the
-        # swap leaves unreachable blocks, for `odf gc`.
+        # Readers take no lock, so all blocks are stored before the head refers to them. A process that loses the
+        # swap leaves unreachable blocks, which `odf gc` removes.
         for data in new.encoded:
             self.blocks.insert(data)
-        # Not after the swap: a crash in between would leave an unsigned head, or an ingest without a record.
+        # Not after the swap: a crash in between would leave an unsigned head, or an ingest without a record of it.
         self.witness(new)
         self.refs.compare_and_swap(HEAD, before, new.state.head)
         return new.state
 
 
 def sum_up(blocks: Iterable[HashedBlock], state: ChainState | None = None) -> ChainState:
-    """Return the state after some blocks, oldest first, without checking the rules."""
+    """Return the state after consecutive blocks, oldest first, without checking the rules."""
     state = state or ChainState()
     for hashed in blocks:
         state = state.after(hashed)
@@ -148,11 +148,11 @@ def sum_up(blocks: Iterable[HashedBlock], state: ChainState | None = None) -> Ch
 
 
 def check_block_bytes(name: Multihash, data: bytes) -> HashedBlock:
-    """Decode a block received from elsewhere, and check its hash.
+    """Decode a received block, and check its hash.
 
     Raises:
-        HashMismatch: it is not the block of that name.
-        MalformedBlock, UnsupportedVersion: it cannot be read.
+        HashMismatch: the bytes do not have the hash.
+        MalformedBlock, UnsupportedVersion: the block cannot be read.
     """
     if not name.matches(data):
         raise HashMismatch(f"Block {name}: the {len(data)} bytes received have another hash")

@@ -1,4 +1,4 @@
-"""New blocks of a chain, made from events or received from elsewhere, and checked against the rules one by one."""
+"""New blocks of a chain, created from events or received, and checked against the rules one by one."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ class NewBlocks:
     """Blocks that are valid on top of a state, but not stored yet.
 
     Attributes:
-        base: the state they follow.
+        base: the state before them.
         state: the state after them.
         blocks: the blocks, oldest first.
-        encoded: their bytes.
+        encoded: the encoded blocks.
     """
 
     def __init__(self, base: ChainState) -> None:
@@ -32,8 +32,8 @@ class NewBlocks:
         """Add an event as a block.
 
         Raises:
-            ChainRuleViolation: it may not follow.
-            NoOpEvent: it changes nothing.
+            ChainRuleViolation: the event may not follow.
+            NoOpEvent: the event changes nothing.
         """
         if repeats(event, self.state):
             raise NoOpEvent(f"{type(event).__name__} is the same as before")
@@ -50,10 +50,10 @@ class NewBlocks:
 
 
 def validate(blocks: Iterable[HashedBlock], state: ChainState | None = None) -> ChainState:
-    """Return the state after some blocks, oldest first, with every rule checked.
+    """Return the state after consecutive blocks, oldest first, and check every rule.
 
     Raises:
-        ChainRuleViolation: the first rule that is broken.
+        ChainRuleViolation: a rule is violated; the first violation is reported.
     """
     state = state or ChainState()
     for hashed in blocks:

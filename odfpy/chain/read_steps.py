@@ -1,6 +1,6 @@
 """Read steps of sources: from bytes to rows (ODF specification, "ReadStep").
 
-Fields stand in the order of the wire format, and union members in the order of its union.
+Fields are in the order of the wire format, and union members in the order of its union.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ class ReadCsv:
         separator: character between fields; a comma by default.
         encoding: name of the character encoding; UTF-8 by default.
         quote: character around fields; `"` by default.
-        escape: character before a quote inside of a field.
+        escape: character before a quote within a field.
         header: whether the first record names the columns.
         infer_schema: whether types are inferred from the values; else all is text.
         null_value: text that stands for NULL.
@@ -71,7 +71,7 @@ class ReadEsriShapefile:
 
     Attributes:
         ddl_schema: columns as SQL definitions, the older form of `schema`; either of the two, or neither.
-        sub_path: shapefile inside of the archive; needed where it has several.
+        sub_path: shapefile in the archive; required if it has several.
         schema: columns and their types; without it they are inferred, or text.
     """
 
@@ -126,7 +126,7 @@ class ReadJson:
 
 @dataclass(frozen=True, slots=True)
 class ReadNdJson:
-    """One JSON object a line.
+    """One JSON object per line.
 
     https://github.com/open-data-fabric/open-data-fabric/blob/master/open-data-fabric.md#readstepndjson
 
@@ -149,7 +149,7 @@ class ReadNdJson:
 
 @dataclass(frozen=True, slots=True)
 class ReadNdGeoJson:
-    """One GeoJSON feature a line.
+    """One GeoJSON feature per line.
 
     https://github.com/open-data-fabric/open-data-fabric/blob/master/open-data-fabric.md#readstepndgeojson
 

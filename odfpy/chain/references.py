@@ -4,8 +4,8 @@
     refs/branch.<name>    the last block of a branch
     refs/tag.<name>       a block under a name
 
-The prefix tells the kind, in one flat folder as the specification demands. Seen from a branch or tag, a dataset is like
-any other, with its head there (`ReferenceView`).
+The prefix indicates the kind, in one flat folder as the specification requires. Seen from a branch or tag, a dataset is
+like any other, with that block as its head (`ReferenceView`).
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ class ReferenceName:
     """The name of a branch or tag.
 
     Attributes:
-        prefix: word of its kind.
-        name: as people know it.
+        prefix: keyword of its kind.
+        name: name for users.
     """
 
     prefix: str
@@ -44,7 +44,7 @@ class ReferenceName:
 
     @classmethod
     def of(cls, kind: ReferenceKind, name: str) -> ReferenceName:
-        """Return the reference for a new name that a user gives.
+        """Return the reference for a new name from a user.
 
         Raises:
             InvalidValue: the name is invalid, or would denote a block.
@@ -58,34 +58,34 @@ class ReferenceName:
         """Return the reference for an existing name; earlier releases allowed names that denote blocks.
 
         Raises:
-            InvalidValue: that is not a name.
+            InvalidValue: the name is invalid.
         """
-        found = cls.parse(f"{kind.value}.{name}")
-        if found is None:
+        reference = cls.parse(f"{kind.value}.{name}")
+        if reference is None:
             raise _no_name(kind, name)
-        return found
+        return reference
 
     @classmethod
     def parse(cls, reference: str) -> ReferenceName | None:
-        """Return the branch or tag of a reference, None for other references."""
+        """Return the branch or tag of a reference; None for other references."""
         prefix, dot, name = reference.partition(".")
         known = dot and prefix in {kind.value for kind in ReferenceKind}
         return cls(prefix, name) if known and _NAME.fullmatch(name) else None
 
     @property
     def kind(self) -> ReferenceKind:
-        """Return the kind, branch or tag."""
+        """The kind, branch or tag."""
         return ReferenceKind(self.prefix)
 
     @property
     def other(self) -> ReferenceName:
-        """Return the tag with the name of a branch, or vice versa: `@name` would be ambiguous."""
+        """The tag with the name of a branch, or vice versa: `@name` would be ambiguous."""
         kind = ReferenceKind.TAG if self.kind is ReferenceKind.BRANCH else ReferenceKind.BRANCH
         return ReferenceName(kind.value, self.name)
 
     @property
     def reference(self) -> str:
-        """Return the name of the reference in the reference store."""
+        """The name of the reference in the reference store."""
         return f"{self.prefix}.{self.name}"
 
     def __str__(self) -> str:
@@ -105,9 +105,9 @@ def _no_name(kind: ReferenceKind, name: str) -> InvalidValue:
 
 
 class ReferenceView(RefStore):
-    """The references of a dataset, seen from a branch or tag as its head.
+    """The references of a dataset, with a branch or tag as the head.
 
-    A missing branch is where the head is, and is created when it is moved.
+    A branch that does not exist yet is at the head, and is created when it is moved.
     """
 
     def __init__(self, refs: RefStore, name: ReferenceName) -> None:
@@ -123,7 +123,7 @@ class ReferenceView(RefStore):
         if name != HEAD:
             self._refs.compare_and_swap(name, expected, new)
             return
-        # If the head moves afterwards, that does no harm: the new branch continues from `expected`.
+        # If the head moves afterwards, nothing is lost: the new branch continues from `expected`.
         is_new = self._refs.get(self._name) is None and self._refs.get(HEAD) == expected
         self._refs.compare_and_swap(self._name, None if is_new else expected, new)
 
@@ -138,7 +138,7 @@ class ReferenceView(RefStore):
 
 
 class ReferencesAtBlock(RefStore):
-    """The references of a dataset as of a block; they cannot be changed."""
+    """The references of a dataset at a block; they cannot be changed."""
 
     def __init__(self, refs: RefStore, block: Multihash) -> None:
         self._refs = refs

@@ -1,4 +1,4 @@
-"""Required signers: who must have signed a copy of a dataset."""
+"""Required signers: policy on the signatures of a copy of a dataset."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ class RequiredSigners:
     """The required signers of a copy: one of them must have signed its newest block, which covers all before it.
 
     Attributes:
-        names: their names, for messages; empty if no signature is required.
-        keys: their keys.
+        names: names of the signers, for messages; empty if no signature is required.
+        keys: their public keys.
         owner: whether the dataset's own key is accepted, too.
         revoked: revoked and expired keys that are known here.
-        learn: remembers another place's statements about such keys; called before anything is refused, so that a stolen
-            key is not accepted elsewhere.
+        learn: records the statements of another repository about such keys; called before anything is rejected, so that
+            a stolen key is not accepted elsewhere.
     """
 
     names: str
@@ -42,12 +42,12 @@ class RequiredSigners:
 
         Args:
             newest: the block.
-            signed: its signatures, which have been checked.
-            revoked: tells which of the signatures count.
-            where: the place that it is in, for the message.
+            signed: its verified signatures.
+            revoked: decides which of the signatures are valid.
+            where: location of the chain, for messages.
 
         Raises:
-            NotSigned: it is not signed as required.
+            NotSigned: the block is not signed as required.
         """
         if not self.names:
             return
@@ -57,13 +57,15 @@ class RequiredSigners:
             return
         names = ["the owner" if signer == owner else str(signer) for signer in signers]
         signatures = signed.signatures if signed is not None else ()
-        ended = [one for signature in signatures if (one := revoked.end_of(signature, newest)) is not None]
+        ended = [
+            revocation for signature in signatures if (revocation := revoked.end_of(signature, newest)) is not None
+        ]
         by = f"by {', '.join(names)}" if names else "with no valid key"
-        said = [f"signed {by}" if signatures else "not signed"]
-        said += [f"the key {one.key} {one.in_words(revoked.dataset_id)}" for one in ended]
+        reasons = [f"signed {by}" if signatures else "not signed"]
+        reasons += [f"the key {revocation.key} {revocation.in_words(revoked.dataset_id)}" for revocation in ended]
         todo = "commit again with a valid key" if ended else "sign it"
         raise NotSigned(
-            f"Block {newest.block.sequence_number} ({newest.hash}) of {where} is {'; '.join(said)};"
+            f"Block {newest.block.sequence_number} ({newest.hash}) of {where} is {'; '.join(reasons)};"
             f" signatures.require needs {self.names}",
             hint=f"Ask the publisher of the dataset to {todo}, or `odf config set signatures.require` otherwise.",
         )

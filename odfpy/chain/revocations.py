@@ -1,16 +1,13 @@
-"""Revocations: statements from when on signatures of a key no longer count. They are stored beside the chain.
+"""Revocations: statements by which signatures of a key become invalid. They are stored beside the chain.
 
-    info/revocations/<key>   what has been said of a key, each statement signed
+    info/revocations/<key>   signed statements about a key
 
-A statement names the block of a dataset since which a key is revoked: the chain has an order, which no clock and no
-holder of a stolen key can change. A statement without a block, and one about expiry, is based on time; then the time of
-a block counts, which cannot go back in a chain either.
+A statement names the last block of a dataset before the revocation of a key: the chain has an order, which no clock and
+no holder of a stolen key can change. A statement without a block, or about expiry, is based on time; then the time of
+a block is used, which cannot go back in a chain either.
 
-A statement is honoured if it is signed by the key itself, or by the dataset's own key, for that dataset; or if the user
-of this workspace has made it, or has seen it before. All statements apply together: no later one can revive a key.
-
-A statement is honoured if the key itself has signed it, or the dataset's own key, for that dataset; or if whoever runs
-this has made it or has been shown it before. All of them hold together: nothing that is said later revives a key.
+A statement is honoured if it is signed by the key itself, or by the dataset's own key for that dataset, or if the user
+of this workspace has made it or has received it before. All statements apply together: no later one restores a key.
 """
 
 from __future__ import annotations
@@ -56,9 +53,9 @@ class UnentitledRevocation(IntegrityError, code="E473"):
 
 
 class Reason(Enum):
-    """Why a key is revoked, in the words of RFC 5280.
+    """The reason for a revocation, in the terms of RFC 5280.
 
-    After `COMPROMISED` nothing that the key has signed counts; otherwise what it signed before does.
+    After `COMPROMISED` all signatures of the key are invalid; otherwise earlier ones stay valid.
     """
 
     COMPROMISED = "compromised"
@@ -80,12 +77,12 @@ class KeyRevocation:
     """A statement about a key.
 
     Attributes:
-        key: which, as did:key.
-        reason: why.
-        time: when it was made, as the signer says.
-        expires: when the key ends; None: it has ended when this was made.
-        since: after which block of a dataset it has ended; of other datasets this says nothing.
-        proof: whose statement it is.
+        key: the key, as `did:key`.
+        reason: reason for the end of the key.
+        time: time of the statement, according to its signer.
+        expires: time of expiry; None if the key has ended with the statement.
+        since: last block before the end of the key; the statement does not apply to other datasets.
+        proof: signature of the statement.
     """
 
     key: str
@@ -112,34 +109,34 @@ class KeyRevocation:
             pair: the key pair that signs the statement.
             key: the key that it is about.
             reason: why the key ends.
-            time: when the statement is made.
-            expires: when the key ends, None for a revocation.
-            since: the last block whose signatures still count, None for all before.
+            time: time of the statement.
+            expires: time of expiry, None for a revocation.
+            since: last block with valid signatures; None if the time decides.
         """
         blank = cls(key=str(key), reason=reason, time=time, expires=expires, since=since, proof=_NO_PROOF)
         return replace(blank, proof=Proof.made_by(pair, blank._message()))
 
     @property
     def actor(self) -> ActorId:
-        """Return the key that the statement is about."""
+        """The key that the statement is about."""
         return ActorId.parse(self.key)
 
     @property
     def end(self) -> Timestamp:
-        """Return when the key has ended, if no block tells."""
+        """The time of the key's end, unless a block determines it."""
         return self.expires or self.time
 
     @property
     def ends_all(self) -> bool:
-        """Return whether all signatures of the key are invalid, whenever made."""
+        """True if all signatures of the key are invalid, regardless of their time."""
         return self.reason is Reason.COMPROMISED and self.expires is None
 
     def has_come(self, now: Timestamp) -> bool:
-        """Return whether the key has ended by a time: expiry takes effect later, all else immediately."""
+        """Return whether the key has ended at a time: expiry takes effect later, revocation immediately."""
         return self.expires is None or now > self.expires
 
     def in_words(self, dataset_id: DatasetId | None) -> str:
-        """Return in words when the key has ended, why, and who says so."""
+        """Return a description of the end of the key, with reason and signer."""
         if self.expires is not None:
             return f"expired at {self.expires}"
         since = f", after block {self.since.sequence_number}" if self.since is not None else ""
@@ -152,7 +149,7 @@ class KeyRevocation:
         return self.proof.is_of(self._message())
 
     def is_honoured_in(self, dataset_id: DatasetId) -> bool:
-        """Return whether its signer is entitled to make it in a dataset, whoever asks."""
+        """Return whether its signer is entitled to make it in a dataset, for any user."""
         with suppress(InvalidValue):
             entitled = (self.actor, ActorId.owner_of(dataset_id))
             about = self.since is None or self.since.dataset_id == dataset_id
@@ -170,11 +167,11 @@ _NO_PROOF: Final = Proof("", "", "")
 
 @dataclass(frozen=True, slots=True)
 class KnownRevocations:
-    """The statements about keys that the user of this workspace knows, wherever a copy comes from.
+    """The statements about keys that the user of this workspace knows, for copies from anywhere.
 
     Attributes:
         made: the user's own statements, which count for the user in all datasets.
-        learnt: statements of others.
+        learnt: statements by others.
     """
 
     made: tuple[KeyRevocation, ...] = ()
@@ -182,13 +179,20 @@ class KnownRevocations:
 
     def get(self, dataset_id: DatasetId) -> tuple[KeyRevocation, ...]:
         """Return the statements that count in a dataset."""
-        made = (one for one in self.made if one.since is None or one.since.dataset_id == dataset_id)
-        return (*made, *(one for one in self.learnt if one.is_honoured_in(dataset_id)))
+        own = (
+            revocation
+            for revocation in self.made
+            if revocation.since is None or revocation.since.dataset_id == dataset_id
+        )
+        return (*own, *(revocation for revocation in self.learnt if revocation.is_honoured_in(dataset_id)))
 
     def everywhere(self) -> tuple[KeyRevocation, ...]:
         """Return the statements that count for every dataset: those of the user, and of the key itself."""
-        made = (one for one in self.made if one.since is None)
-        return (*made, *(one for one in self.learnt if one.proof.verification_method == one.key))
+        own = (revocation for revocation in self.made if revocation.since is None)
+        return (
+            *own,
+            *(revocation for revocation in self.learnt if revocation.proof.verification_method == revocation.key),
+        )
 
 
 # --- Files -----------------------------------------------------------------------------------------------------------
@@ -200,7 +204,7 @@ class _Document:
 
 
 def path_of(key: ActorId) -> str:
-    """Return where the statements about a key are."""
+    """Return the path of the statements about a key."""
     return f"{FOLDER}/{str(key).removeprefix(DID_KEY_PREFIX)}"
 
 
@@ -213,16 +217,16 @@ def key_of(path: str) -> ActorId | None:
 
 
 def encode(statements: Iterable[KeyRevocation]) -> bytes:
-    """Return a file of statements about a key."""
+    """Return the content of a file of statements about a key."""
     tree = {"kind": KIND, "version": _VERSION, "content": to_tree(_Document(tuple(statements)))}
     return (json.dumps(tree, indent=1) + "\n").encode()
 
 
 def decode(data: bytes, where: str) -> tuple[KeyRevocation, ...]:
-    """Read a file of statements, without checking them.
+    """Parse a file of statements, without verifying them.
 
     Raises:
-        MalformedSignature: it is invalid; the message names the file.
+        MalformedSignature: the file is invalid; the message names it.
     """
     try:
         tree: Any = load_exact(data) if len(data) <= MAX_SIZE else None
@@ -248,7 +252,7 @@ def _malformed(where: str, problem: str) -> MalformedSignature:
 
 
 def honoured_in(side: SideFiles | None, dataset_id: DatasetId, keys: Iterable[ActorId]) -> tuple[KeyRevocation, ...]:
-    """Return the honoured statements about some keys in a place; forged, damaged and unentitled ones are ignored.
+    """Return the honoured statements about keys in a dataset; forged, damaged and unentitled ones are ignored.
 
     Args:
         side: side files of the dataset, None for none.
@@ -256,16 +260,20 @@ def honoured_in(side: SideFiles | None, dataset_id: DatasetId, keys: Iterable[Ac
         keys: the keys.
 
     Raises:
-        OdfError: the place cannot be read.
+        OdfError: a file cannot be read.
     """
     if side is None:
         return ()
     paths = {path_of(key): str(key) for key in keys}
-    found: list[KeyRevocation] = []
+    honoured: list[KeyRevocation] = []
     for path, data in side.read_all(sorted(paths), MAX_SIZE).items() if paths else ():
         with suppress(MalformedSignature):
-            found += (one for one in decode(data, path) if one.key == paths[path] and one.is_honoured_in(dataset_id))
-    return tuple(found)
+            honoured += (
+                revocation
+                for revocation in decode(data, path)
+                if revocation.key == paths[path] and revocation.is_honoured_in(dataset_id)
+            )
+    return tuple(honoured)
 
 
 def require_entitled(statements: Iterable[KeyRevocation], key: ActorId, dataset_id: DatasetId, where: str) -> None:
@@ -278,7 +286,7 @@ def require_entitled(statements: Iterable[KeyRevocation], key: ActorId, dataset_
         where: their file, for messages.
 
     Raises:
-        UnentitledRevocation: one is not.
+        UnentitledRevocation: a signer is not entitled.
     """
     for statement in statements:
         if statement.key != str(key) or not statement.is_honoured_in(dataset_id):
@@ -290,13 +298,13 @@ def require_entitled(statements: Iterable[KeyRevocation], key: ActorId, dataset_
 
 
 def add(side: SideFiles, statements: Iterable[KeyRevocation]) -> bool:
-    """Add statements to a place; return whether any was new.
+    """Add statements to the side files; return whether any was new.
 
-    At most `MAX_STATEMENTS` about a key are stored. Of more, the strongest are retained: the holder of a stolen key can
-    sign any number of harmless ones, and must not displace those that end it.
+    At most `MAX_STATEMENTS` about a key are stored. If there are more, the strongest are retained: the holder of a
+    stolen key can sign any number of harmless ones, which must not displace those that end it.
 
     Raises:
-        OdfError: they cannot be written.
+        OdfError: the statements cannot be written.
     """
     by_key: dict[str, list[KeyRevocation]] = {}
     for statement in statements:
@@ -305,24 +313,30 @@ def add(side: SideFiles, statements: Iterable[KeyRevocation]) -> bool:
     for new in by_key.values():
         path = path_of(new[0].actor)
         data = side.read(path, MAX_SIZE)
-        there: tuple[KeyRevocation, ...] = ()
+        existing: tuple[KeyRevocation, ...] = ()
         with suppress(MalformedSignature):
-            there = decode(data, path) if data is not None else ()
-        together = _strongest(tuple(dict.fromkeys((*there, *new))))
-        if together != there:
+            existing = decode(data, path) if data is not None else ()
+        together = _strongest(tuple(dict.fromkeys((*existing, *new))))
+        if together != existing:
             files[path] = encode(together)
     side.write_all(files)
     return bool(files)
 
 
 def _strongest(statements: tuple[KeyRevocation, ...]) -> tuple[KeyRevocation, ...]:
-    """Return the statements to retain, in their order."""
+    """Return the statements to retain, in order."""
 
-    def weakness(one: KeyRevocation) -> tuple[bool, bool, bool, int, Timestamp]:
-        is_by_itself = one.proof.verification_method == one.key
-        since = one.since
+    def weakness(revocation: KeyRevocation) -> tuple[bool, bool, bool, int, Timestamp]:
+        is_by_itself = revocation.proof.verification_method == revocation.key
+        since = revocation.since
         # Statements of one dataset only end the key there, and from a block on, whatever time they name.
-        return is_by_itself, not one.ends_all, since is not None, since.sequence_number if since else 0, one.end
+        return (
+            is_by_itself,
+            not revocation.ends_all,
+            since is not None,
+            since.sequence_number if since else 0,
+            revocation.end,
+        )
 
     kept = frozenset(sorted(statements, key=weakness)[:MAX_STATEMENTS])
     return tuple(statement for statement in statements if statement in kept)

@@ -1,4 +1,4 @@
-"""Signatures of a chain that no longer count, since their keys had ended before; see `odfpy.chain.revocations`."""
+"""Signatures of a chain that are invalid since their keys had ended before; see `odfpy.chain.revocations`."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from odfpy.values import dataclass
 
 @dataclass(frozen=True, slots=True)
 class RevokedKeys:
-    """Decides which signatures of a chain are invalid because their keys were revoked or expired before.
+    """The revoked and expired keys of a chain, which decide which of its signatures are invalid.
 
     Attributes:
-        dataset_id: which.
-        statements: the honoured statements about keys.
+        dataset_id: id of the dataset.
+        statements: honoured statements about keys.
         block_at: returns the block of the chain with a number; None if the chain is shorter.
-        vouching: keys whose signatures compensate for an invalid one on the same block.
+        vouching: keys whose signature of a block makes up for an invalid one.
     """
 
     dataset_id: DatasetId
@@ -36,50 +36,52 @@ class RevokedKeys:
         If a vouching key has signed it, too, the other signature is ignored.
 
         Args:
-            signed: the signatures of the block, which have been checked.
+            signed: the verified signatures of the block.
             hashed: the block.
-            where: the file that they are in.
-            now: the local time, for a block that was not known before: a key that has expired by then is refused.
+            where: file of the signatures, for messages.
+            now: local time, for a block that was not known before: keys that have expired by then are rejected.
 
         Raises:
-            RevokedKey: it is, and no other key vouches for it.
+            RevokedKey: such a key has signed it, and no other key vouches for it.
         """
         if self.vouching.intersection(self.counting(signed, hashed).signers):
             return
         for signature in signed.signatures:
             time = max(signature.time, hashed.block.system_time)
-            for one in self._about(signature.signer):
-                is_late = now is not None and one.expires is not None and now > one.expires
-                if is_late or self._is_after(one, hashed, time):
-                    raise self._refused(one, hashed, where)
+            for revocation in self._about(signature.signer):
+                is_late = now is not None and revocation.expires is not None and now > revocation.expires
+                if is_late or self._is_after(revocation, hashed, time):
+                    raise self._refused(revocation, hashed, where)
 
     def counting(self, signed: SignedBlock, hashed: HashedBlock) -> SignedBlock:
-        """Return the signatures of a block that count."""
+        """Return the signatures of a block that are valid."""
         kept = tuple(signature for signature in signed.signatures if self.end_of(signature, hashed) is None)
         return signed if len(kept) == len(signed.signatures) else replace(signed, signatures=kept)
 
     def end_of(self, signature: Signature, hashed: HashedBlock) -> KeyRevocation | None:
-        """Return the statement by which a signature of a block does not count, None where it does."""
+        """Return the statement by which a signature of a block is invalid, None if it is valid."""
         time = max(signature.time, hashed.block.system_time)
-        for one in self._about(signature.signer):
-            if one.ends_all or self._is_after(one, hashed, time):
-                return one
+        for revocation in self._about(signature.signer):
+            if revocation.ends_all or self._is_after(revocation, hashed, time):
+                return revocation
         return None
 
     def _about(self, key: ActorId) -> Iterator[KeyRevocation]:
         return (statement for statement in self.statements if statement.key == str(key))
 
-    def _is_after(self, one: KeyRevocation, hashed: HashedBlock, time: Timestamp) -> bool:
-        if one.since is None:
-            return time > one.end
-        there = self.block_at(one.since.sequence_number)
-        is_another_history = there is not None and there != one.since.block_hash
-        return is_another_history or hashed.block.sequence_number > one.since.sequence_number
+    def _is_after(self, revocation: KeyRevocation, hashed: HashedBlock, time: Timestamp) -> bool:
+        if revocation.since is None:
+            return time > revocation.end
+        known_hash = self.block_at(revocation.since.sequence_number)
+        is_another_history = known_hash is not None and known_hash != revocation.since.block_hash
+        return is_another_history or hashed.block.sequence_number > revocation.since.sequence_number
 
-    def _refused(self, one: KeyRevocation, hashed: HashedBlock, where: str) -> RevokedKey:
+    def _refused(self, revocation: KeyRevocation, hashed: HashedBlock, where: str) -> RevokedKey:
         block = f"Block {hashed.block.sequence_number} ({hashed.hash})"
-        message = f"{block} is signed with the key {one.key}, which {one.in_words(self.dataset_id)}: {where}"
-        if one.expires is not None:
+        message = (
+            f"{block} is signed with the key {revocation.key}, which {revocation.in_words(self.dataset_id)}: {where}"
+        )
+        if revocation.expires is not None:
             hint = (
                 "The holder of the key must create another one and commit again: `odf key revoke --reason superseded`."
             )
@@ -89,21 +91,21 @@ class RevokedKeys:
 
 
 def walk_back(blocks: Sequence[HashedBlock], before: Iterable[HashedBlock]) -> Callable[[int], Multihash | None]:
-    """Return a function that finds blocks of a chain by number.
+    """Return a function that returns the hash of the block with a number.
 
     Args:
-        blocks: the newest of the chain, oldest first.
-        before: the blocks before those, newest first; read as far as needed.
+        blocks: the newest blocks of the chain, oldest first.
+        before: the preceding blocks, newest first; read as far as needed.
     """
     known = {hashed.block.sequence_number: hashed.hash for hashed in blocks}
     rest = iter(before)
 
     def at(number: int) -> Multihash | None:
         while number not in known and known and number < min(known):
-            one = next(rest, None)
-            if one is None:
+            block = next(rest, None)
+            if block is None:
                 break
-            known[one.block.sequence_number] = one.hash
+            known[block.block.sequence_number] = block.hash
         return known.get(number)
 
     return at

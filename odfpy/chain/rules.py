@@ -1,6 +1,6 @@
 """The rules of a metadata chain, as pure functions over values (ODF specification, "Metadata Chain").
 
-The same rules hold when a block is appended and when a chain made elsewhere is verified. Each has an error of its own:
+The same rules apply when a block is appended and when a chain from elsewhere is verified. Each has its own error:
 
     SeedMustBeFirst          the first block is a Seed, and no other is
     SequenceBroken           sequence numbers start at 0 and grow by one
@@ -16,12 +16,12 @@ The same rules hold when a block is appended and when a chain made elsewhere is 
     WrongKindOfDataset       sources and AddData belong to root datasets, transforms to derivative ones
     TransformMissing         ExecuteTransform follows a SetTransform
     TransformInputsMismatch  the inputs of a run are those of the transform, in order
-    InputIntervalBroken      each input goes on where the last run ended
+    InputIntervalBroken      each input continues where the last run ended
     InvalidTransformInputs   a transform has inputs, each once, with id and alias
     TransformNotNormalized   `query` unset, `queries` not empty, all but the last with an alias
     SourcesExclude           polling and push sources exclude each other until disabled
     SourceUnknown            only an active source can be disabled
-    SourceIncomplete         a source of Ethereum logs says of which chain
+    SourceIncomplete         a source of Ethereum logs names its chain
     AmbiguousReadSchema      a read step has `schema` or `ddlSchema`, not both
 """
 
@@ -56,7 +56,7 @@ from odfpy.dataset.transform import TransformSql
 from odfpy.errors import ChainRuleViolation, SchemaError
 
 _LAST_OFFSET: Final = (1 << 63) - 2
-"""The greatest offset: a state has the one after it, as a signed number."""
+"""The maximum offset: a state has the next one, as a signed number."""
 
 
 class SeedMustBeFirst(ChainRuleViolation, code="E301"):
@@ -147,7 +147,7 @@ def state_after(state: ChainState, hashed: HashedBlock) -> ChainState:
     """Return the state after one more block, if the block may follow.
 
     Raises:
-        ChainRuleViolation: the subclass says which rule is broken, the message where and how.
+        ChainRuleViolation: the subclass identifies the violated rule, the message has position and reason.
     """
     try:
         for rule in _BLOCK_RULES:
@@ -160,7 +160,7 @@ def state_after(state: ChainState, hashed: HashedBlock) -> ChainState:
 
 
 def repeats(event: MetadataEvent, state: ChainState) -> bool:
-    """Return whether the event would not change anything.
+    """Return whether an event would change nothing.
 
     No rule forbids this for descriptions, transforms and polling sources, and other implementations write such blocks;
     odfpy does not.
@@ -312,7 +312,7 @@ def _(event: DisablePollingSource, state: ChainState) -> None:  # noqa: ARG001
         raise SourceUnknown("no polling source is active")
 
 
-# --- Pieces ----------------------------------------------------------------------------------------------------------
+# --- Parts -----------------------------------------------------------------------------------------------------------
 
 
 def _require_kind(state: ChainState, kind: DatasetKind, what: str) -> None:

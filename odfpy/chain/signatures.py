@@ -1,10 +1,10 @@
-"""Signatures: who has made a block, and who has moved the head. They are stored beside the chain, not in it.
+"""Signatures of blocks by their authors, and of heads; they are stored beside the chain, not in it.
 
     info/signatures/<block>   a document with the signatures of that block
-    refs/head.sig             the same for the head; where it is absent, nothing in this place is signed
+    refs/head.sig             the same for the head; if it is absent, nothing in this repository is signed
 
 A signature covers the canonical JSON (RFC 8785) of dataset id, block hash, sequence number and time, together with the
-kind of what is signed, so that a signature of a block is never valid for anything else. Since blocks are linked by
+kind of the signed object, so that a signature of a block is never valid for anything else. Since blocks are linked by
 their hashes, the signature of a block covers all blocks before it.
 
 The dataset's id is the public key of its owner, so verifying `ActorId.owner_of(dataset_id)` needs no authority.
@@ -38,7 +38,7 @@ HEAD_PATH: Final = "refs/head.sig"
 FOLDER: Final = "info/signatures"
 
 MAX_SIZE: Final = 16 * 1024
-"""Bytes that the signatures of one block may have."""
+"""Maximum bytes of a file of signatures."""
 MAX_SIGNATURES: Final = 16
 
 _VERSION: Final = 1
@@ -58,7 +58,7 @@ class Signature:
     """One signature of a block.
 
     Attributes:
-        time: when it was made, as the signer says.
+        time: time of the signature, according to its signer.
         proof: the signature itself.
     """
 
@@ -67,17 +67,17 @@ class Signature:
 
     @property
     def signer(self) -> ActorId:
-        """Return the stated signer.
+        """The stated signer.
 
         Raises:
-            InvalidValue: not a key.
+            InvalidValue: it is not a valid key.
         """
         return self.proof.signer
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SignedBlock:
-    """The content of a file of signatures: a block, and who has signed it."""
+    """The content of a file of signatures: a block and its signatures."""
 
     dataset_id: DatasetId
     block_hash: Multihash
@@ -85,7 +85,7 @@ class SignedBlock:
     signatures: tuple[Signature, ...] = ()
 
     def message(self, kind: str, time: Timestamp) -> bytes:
-        """Return the message that a signature of a given time covers."""
+        """Return the message that a signature with a given time covers."""
         return canonical_json(
             {
                 "blockHash": str(self.block_hash),
@@ -97,7 +97,7 @@ class SignedBlock:
         )
 
     def signed_by(self, keys: Iterable[KeyPair], kind: str, time: Timestamp) -> SignedBlock:
-        """Return the same document with signatures of some keys.
+        """Return the document with signatures by the given keys.
 
         Args:
             keys: the key pairs.
@@ -105,12 +105,12 @@ class SignedBlock:
             time: the time of the signatures.
         """
         message = self.message(kind, time)
-        made = tuple(Signature(time, Proof.made_by(pair, message)) for pair in keys)
-        return replace(self, signatures=made)
+        new_signatures = tuple(Signature(time, Proof.made_by(pair, message)) for pair in keys)
+        return replace(self, signatures=new_signatures)
 
     @property
     def signers(self) -> tuple[ActorId, ...]:
-        """Return the stated signers; see `check`."""
+        """The stated signers; `check` verifies them."""
         return tuple(signature.signer for signature in self.signatures)
 
     def check(self, kind: str, dataset_id: DatasetId, block: Multihash, number: int, where: str) -> None:
@@ -124,7 +124,7 @@ class SignedBlock:
             where: the file, for messages.
 
         Raises:
-            ForgedSignature: it is not; the message names block and file.
+            ForgedSignature: the document is about another block, or a signature is invalid; the message names both.
         """
         if (self.dataset_id, self.block_hash, self.sequence_number) != (dataset_id, block, number):
             raise _forged(
@@ -150,7 +150,7 @@ def _forged(what: str) -> ForgedSignature:
 
 
 def path_of(block: Multihash) -> str:
-    """Return where the signatures of a block are."""
+    """Return the path of the signatures of a block."""
     return f"{FOLDER}/{block}"
 
 
@@ -163,13 +163,13 @@ def signed_block_of(path: str) -> Multihash | None:
 
 
 def encode(signed: SignedBlock, kind: str) -> bytes:
-    """Return a file of signatures."""
+    """Return the content of a file of signatures."""
     tree = {"kind": kind, "version": _VERSION, "content": to_tree(signed)}
     return (json.dumps(tree, indent=1) + "\n").encode()
 
 
 def decode(data: bytes, kind: str, where: str) -> SignedBlock:
-    """Read a file of signatures, without checking them.
+    """Parse a file of signatures, without verifying them.
 
     Args:
         data: the bytes of the file.
@@ -177,7 +177,7 @@ def decode(data: bytes, kind: str, where: str) -> SignedBlock:
         where: the file, for messages.
 
     Raises:
-        MalformedSignature: it is invalid; the message names the file.
+        MalformedSignature: the file is invalid; the message names it.
     """
     if len(data) > MAX_SIZE:
         raise _malformed(where, f"more than {MAX_SIZE} bytes")
@@ -198,7 +198,7 @@ def decode(data: bytes, kind: str, where: str) -> SignedBlock:
 
 
 def _is_document(tree: Any, kind: str) -> bool:
-    """Return whether a tree has the parts of a document and no others; `true` is not the number 1 here."""
+    """Return whether a tree has exactly the members of a document; `true` does not count as the number 1."""
     return (
         isinstance(tree, dict)
         and tree.keys() == {"kind", "version", "content"}
@@ -219,12 +219,12 @@ def _malformed(where: str, problem: str) -> MalformedSignature:
 
 
 def has_signatures(side: SideFiles) -> bool:
-    """Return whether a place has signatures, with a single request, so that places without any cost no more.
+    """Return whether a repository has signatures, with a single request, so that unsigned ones cost no more.
 
-    A web page instead of the file means none: some servers answer that way for missing files.
+    A web page in place of the file means no signatures: some servers answer so for missing files.
 
     Raises:
-        MalformedSignature: the file has other content, so that it is unknown.
+        MalformedSignature: the file has other content, so that this cannot be determined.
     """
     data = side.read(HEAD_PATH, MAX_SIZE)
     if data is None or _WEB_PAGE.match(data):
@@ -235,7 +235,7 @@ def has_signatures(side: SideFiles) -> bool:
 
 
 def read_signatures(side: SideFiles | None, dataset_id: DatasetId, hashed: HashedBlock) -> SignedBlock | None:
-    """Return the signatures of a block, each checked; None if there are none.
+    """Return the verified signatures of a block; None if there are none.
 
     Args:
         side: side files of the dataset, None for none.
@@ -243,7 +243,7 @@ def read_signatures(side: SideFiles | None, dataset_id: DatasetId, hashed: Hashe
         hashed: the block.
 
     Raises:
-        ForgedSignature, MalformedSignature: the message names block and file.
+        ForgedSignature, MalformedSignature: a signature or file is invalid; the message names block and file.
     """
     return None if side is None else read_all_signatures(side, dataset_id, [hashed])[0]
 
@@ -251,7 +251,7 @@ def read_signatures(side: SideFiles | None, dataset_id: DatasetId, hashed: Hashe
 def read_all_signatures(
     side: SideFiles, dataset_id: DatasetId, blocks: Sequence[HashedBlock]
 ) -> list[SignedBlock | None]:
-    """Read the signatures of several blocks, as `read_signatures` does of one.
+    """Return the verified signatures of several blocks, as `read_signatures`.
 
     Args:
         side: side files of the dataset.
@@ -272,19 +272,19 @@ def _checked(side: SideFiles, dataset_id: DatasetId, hashed: HashedBlock, data: 
 
 
 def read_head_signatures(side: SideFiles | None, dataset_id: DatasetId, head: HashedBlock) -> SignedBlock | None:
-    """Return the signatures of the head, each checked; None if there are none, or they belong to an earlier head.
+    """Return the verified signatures of the head; None if there are none, or they belong to an earlier head.
 
     Args:
         side: side files of the dataset, None for none.
         dataset_id: id of the dataset.
-        head: the block that the head is at.
+        head: the block of the head.
 
     Raises:
-        ForgedSignature, MalformedSignature: the message names block and file.
+        ForgedSignature, MalformedSignature: a signature or file is invalid; the message names block and file.
     """
     signed = _read(side, HEAD_PATH, HEAD_SIGNATURES)
     if side is None or signed is None or signed.block_hash != head.hash:
-        return None  # the head may since have been moved without signing
+        return None  # the head may have been moved since without a signature
     signed.check(HEAD_SIGNATURES, dataset_id, head.hash, head.block.sequence_number, side.describe(HEAD_PATH))
     return signed
 
@@ -294,12 +294,12 @@ def _read(side: SideFiles | None, path: str, kind: str) -> SignedBlock | None:
     return None if side is None or data is None else decode(data, kind, side.describe(path))
 
 
-# --- Who has signed what ---------------------------------------------------------------------------------------------
+# --- Report of signers -----------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
 class SignatureReport:
-    """The signers of some blocks.
+    """The signers of a range of blocks.
 
     Attributes:
         signed: number of signed blocks.
@@ -313,7 +313,7 @@ class SignatureReport:
 
     @classmethod
     def of(cls, blocks: Sequence[SignedBlock | None]) -> SignatureReport:
-        """Return the report on some blocks, oldest first; None is a block without signatures."""
+        """Return the report on blocks, oldest first; None stands for an unsigned block."""
         signed = [block for block in blocks if block is not None and block.signatures]
         signers = dict.fromkeys(signer for block in reversed(signed) for signer in block.signers)
         return cls(len(signed), len(blocks) - len(signed), tuple(signers))

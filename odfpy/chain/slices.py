@@ -1,4 +1,4 @@
-"""The slices of a dataset and the rows in each of them, derived from its chain."""
+"""The slices of a dataset and their intervals of rows, derived from its chain."""
 
 from __future__ import annotations
 
@@ -22,23 +22,23 @@ class SliceOfBlock:
 
 
 def slices_of(blocks: Iterable[HashedBlock]) -> list[SliceOfBlock]:
-    """Return the slices of some blocks, in the order of the blocks."""
-    found = ((block, new_data_of(block.block.event)) for block in blocks)
-    return [SliceOfBlock(block, data) for block, data in found if data is not None]
+    """Return the slices of blocks, in the order of the blocks."""
+    pairs = ((block, new_data_of(block.block.event)) for block in blocks)
+    return [SliceOfBlock(block, data) for block, data in pairs if data is not None]
 
 
 def newest_blocks(
     newest_first: Iterable[HashedBlock], start: int | None, *, watermark: bool = False
 ) -> list[HashedBlock]:
-    """Return the newest blocks that hold all rows from an offset on.
+    """Return the newest blocks that contain all rows from an offset on.
 
     Args:
         newest_first: all blocks.
-        start: offset of the first row that is wanted, None for no rows.
+        start: offset of the first requested row, None for no rows.
         watermark: whether to include the last change of the watermark.
 
     Returns:
-        Blocks, the oldest first.
+        The blocks, oldest first.
     """
     taken = []
     watermarks = set()
@@ -56,7 +56,7 @@ def newest_blocks(
 
 
 def overlapping(slices: Iterable[SliceOfBlock], start: int, end: int) -> list[SliceOfBlock]:
-    """Return those slices that hold any of the rows `start` to `end`, both inclusive.
+    """Return the slices that contain any of the rows `start` to `end`, both inclusive.
 
     Args:
         slices: the slices.
@@ -72,7 +72,7 @@ def slice_files(store: ObjectStore, slices: Iterable[SliceOfBlock]) -> list[Path
     """Return the files of slices, for readers of footers only.
 
     Raises:
-        ObjectNotFound: one is missing; the message names block and file.
+        ObjectNotFound: a file is missing; the message names block and file.
     """
     paths = []
     for item in slices:
@@ -84,15 +84,15 @@ def slice_files(store: ObjectStore, slices: Iterable[SliceOfBlock]) -> list[Path
 
 
 def slice_paths(store: ObjectStore, slices: Iterable[SliceOfBlock], *, of: object = None) -> list[Path]:
-    """Return the files of slices, each checked against the hash in its block before its rows are used.
+    """Return the files of slices, after comparing each with the hash in its block.
 
     Args:
-        store: where they are.
+        store: store of the slices.
         slices: the slices.
         of: name of the dataset, for messages.
 
     Raises:
-        ObjectNotFound: one is missing; the message names block and file.
+        ObjectNotFound: a file is missing; the message names block and file.
         HashMismatch: a file is damaged, or has been replaced.
     """
     paths = []

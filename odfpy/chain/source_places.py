@@ -1,4 +1,4 @@
-"""The places that fetch steps fetch from: the state of one step means something to another only for the same place."""
+"""Origins of fetch steps: the state of one step is only valid for another one with the same origin."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from odfpy.chain.sources import FetchEthereumLogs, FetchFilesGlob, FetchStep, Fe
 def is_same_place(before: FetchStep, after: FetchStep) -> bool:
     """Return whether two steps fetch the same document, files of the same folder, or logs of the same event.
 
-    An ETag of another document says nothing, nor does the name of the last file in another folder. Which files of a
-    folder are taken in may change, and so may the filter of logs.
+    An ETag of another document is meaningless, and so is the name of the last file in another folder. The pattern of
+    the ingested files of a folder may change, and so may the filter of logs.
     """
     if isinstance(before, FetchUrl) and isinstance(after, FetchUrl):
         return before.url == after.url
@@ -24,7 +24,7 @@ def is_same_place(before: FetchStep, after: FetchStep) -> bool:
 
 
 def fixed_part(pattern: str) -> str:
-    """Return the folders of a path before the first wildcard: names of files are relative to them."""
+    """Return the folders of a path before the first wildcard; names of files are relative to them."""
     parts = PurePosixPath(pattern).parts[:-1]
     fixed = next((at for at, part in enumerate(parts) if glob.has_magic(part)), len(parts))
     return str(PurePosixPath(*parts[:fixed]))

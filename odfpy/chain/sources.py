@@ -1,7 +1,7 @@
-"""Sources of root datasets: fetch, prepare, merge (ODF specification, "Ingestion"); `read_steps` has the rest.
+"""Sources of root datasets: fetch, prepare, merge (ODF specification, "Ingestion"); `read_steps` has the read steps.
 
-Fields stand in the order of the wire format, and union members in the order of its unions: their
-place is their number on the wire, so what is new goes to the end.
+Fields are in the order of the wire format, and union members in the order of its unions: their index is their number in
+the wire format, so new members are added at the end.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ class EventTimeFromPath:
     https://github.com/open-data-fabric/open-data-fabric/blob/master/open-data-fabric.md#eventtimesourcefrompath
 
     Attributes:
-        pattern: regular expression with one group, which holds the time.
-        timestamp_format: how the group is read, in strftime's notation; ISO 8601 by default.
+        pattern: regular expression with one group, which contains the time.
+        timestamp_format: format of the group, in strftime's notation; ISO 8601 by default.
     """
 
     KIND: ClassVar[str] = "FromPath"
@@ -60,7 +60,7 @@ EventTimeSource: TypeAlias = EventTimeFromMetadata | EventTimeFromPath | EventTi
 
 @dataclass(frozen=True, slots=True)
 class CacheForever:
-    """Once fetched, never fetched again.
+    """A file is never fetched again.
 
     https://github.com/open-data-fabric/open-data-fabric/blob/master/open-data-fabric.md#sourcecachingforever
     """
@@ -72,7 +72,7 @@ SourceCaching: TypeAlias = Annotated[CacheForever, SingleMemberUnion()]
 
 
 class SourceOrdering(Enum):
-    """Order in which the files of a glob are taken in."""
+    """Order in which the files of a glob are ingested."""
 
     BY_EVENT_TIME = "ByEventTime"
     BY_NAME = "ByName"
@@ -109,7 +109,7 @@ class FetchUrl:
 
     Attributes:
         url: address of the file: http, https, ftp, file, s3, gs or az.
-        event_time: where the time of rows without one comes from.
+        event_time: source of the event time of rows without one.
         cache: whether the file is fetched again.
         headers: headers of the request.
     """
@@ -124,15 +124,15 @@ class FetchUrl:
 
 @dataclass(frozen=True, slots=True)
 class FetchFilesGlob:
-    """Files of a folder, each taken in once.
+    """Files of a folder, each ingested once.
 
     https://github.com/open-data-fabric/open-data-fabric/blob/master/open-data-fabric.md#fetchstepfilesglob
 
     Attributes:
-        path: path with `*` in it, on this machine.
-        event_time: where the time of rows without one comes from.
-        cache: whether files are looked at again.
-        order: order in which new files are taken in.
+        path: path with wildcards, on this machine.
+        event_time: source of the event time of rows without one.
+        cache: whether files are read again.
+        order: order in which new files are ingested.
     """
 
     KIND: ClassVar[str] = "FilesGlob"
@@ -166,7 +166,7 @@ class FetchContainer:
 
     Attributes:
         image: name of the image, with its tag or digest.
-        command: program to run in the place of the image's entry point.
+        command: program to run instead of the image's entry point.
         args: arguments of the program.
         env: its environment variables.
     """
@@ -186,7 +186,7 @@ class MqttTopicSubscription:
     https://github.com/open-data-fabric/open-data-fabric/blob/master/open-data-fabric.md#mqtttopicsubscription
 
     Attributes:
-        path: topic filter, with `+` and `#` as MQTT has them.
+        path: topic filter, with MQTT's wildcards `+` and `#`.
         qos: delivery guarantee; at most once by default.
     """
 
@@ -205,7 +205,7 @@ class FetchMqtt:
         port: its TCP port.
         username: name to log in with.
         password: password to log in with.
-        topics: what to subscribe to.
+        topics: topics to subscribe to.
     """
 
     KIND: ClassVar[str] = "Mqtt"
@@ -226,7 +226,7 @@ class FetchEthereumLogs:
     Attributes:
         chain_id: identifier of the chain (EIP-155), checked against the node.
         node_url: address of the JSON-RPC node.
-        filter: SQL condition over logs; what a node can filter by goes to it.
+        filter: SQL condition on logs, as far as nodes can evaluate it.
         signature: event in Solidity's notation, to decode logs by.
     """
 
@@ -245,7 +245,7 @@ FetchStep: TypeAlias = FetchUrl | FetchFilesGlob | FetchContainer | FetchMqtt | 
 
 
 class CompressionFormat(Enum):
-    """Formats that `PrepDecompress` opens."""
+    """Formats that `PrepDecompress` supports."""
 
     GZIP = "Gzip"
     ZIP = "Zip"
@@ -259,7 +259,7 @@ class PrepDecompress:
 
     Attributes:
         format: format of the file.
-        sub_path: member of the archive, with `*` in it; needed where it has several.
+        sub_path: member of the archive, may contain `*`; required if it has several.
     """
 
     KIND: ClassVar[str] = "Decompress"
@@ -270,7 +270,7 @@ class PrepDecompress:
 
 @dataclass(frozen=True, slots=True)
 class PrepPipe:
-    """A command from standard input to standard output.
+    """A command that converts standard input to standard output.
 
     https://github.com/open-data-fabric/open-data-fabric/blob/master/open-data-fabric.md#prepsteppipe
 
@@ -306,7 +306,7 @@ class MergeLedger:
     https://github.com/open-data-fabric/open-data-fabric/blob/master/open-data-fabric.md#mergestrategyledger
 
     Attributes:
-        primary_key: columns whose values tell rows apart.
+        primary_key: columns whose values identify rows.
     """
 
     KIND: ClassVar[str] = "Ledger"
@@ -321,8 +321,8 @@ class MergeSnapshot:
     https://github.com/open-data-fabric/open-data-fabric/blob/master/open-data-fabric.md#mergestrategysnapshot
 
     Attributes:
-        primary_key: columns whose values tell rows apart.
-        compare_columns: columns by which a row counts as changed; all by default.
+        primary_key: columns whose values identify rows.
+        compare_columns: columns that determine whether a row has changed; all by default.
     """
 
     KIND: ClassVar[str] = "Snapshot"
@@ -338,7 +338,7 @@ class MergeChangelogStream:
     https://github.com/open-data-fabric/open-data-fabric/blob/master/open-data-fabric.md#mergestrategychangelogstream
 
     Attributes:
-        primary_key: columns whose values tell rows apart.
+        primary_key: columns whose values identify rows.
     """
 
     KIND: ClassVar[str] = "ChangelogStream"
@@ -348,12 +348,12 @@ class MergeChangelogStream:
 
 @dataclass(frozen=True, slots=True)
 class MergeUpsertStream:
-    """The last row of a key replaces the one before it.
+    """The last row of a key replaces the previous one.
 
     https://github.com/open-data-fabric/open-data-fabric/blob/master/open-data-fabric.md#mergestrategyupsertstream
 
     Attributes:
-        primary_key: columns whose values tell rows apart.
+        primary_key: columns whose values identify rows.
     """
 
     KIND: ClassVar[str] = "UpsertStream"

@@ -1,7 +1,7 @@
 """The state of a metadata chain at one of its blocks.
 
-`ChainState` is a fold over the chain: each block in turn, oldest first, gives the next state. Appending, verifying,
-listing and pulling all look at this one value instead of walking the chain each in their own way.
+`ChainState` is a fold over the chain: it is updated by each block, oldest first. Appending, verifying, listing and
+pulling all use this value instead of each iterating over the chain in its own way.
 """
 
 from __future__ import annotations
@@ -51,23 +51,24 @@ _ONE_ROW_A_KEY = (MergeLedger, MergeSnapshot, MergeUpsertStream)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChainState:
-    """The sum of all blocks up to `head`. It is also kept in a cache: see `odfpy.coordinator.storage.chain_cache`.
+    """The combined result of all blocks up to `head`; cached by `odfpy.coordinator.storage.chain_cache`.
 
     Attributes:
         head: the last block, or None for an empty chain.
         sequence_number: number of the last block, -1 for an empty chain.
         system_time: time of the last block.
-        seed: identity and kind.
-        set_schema: the schema event in force.
-        push_sources: the push sources that are not disabled, in the order they were added.
+        seed: the Seed event, with identity and kind.
+        set_schema: the event with the schema in force.
+        push_sources: the push sources that are not disabled, in the order in which they were added.
         run_transform: the transform of the last run.
         last_data_event: the last AddData or ExecuteTransform.
         last_offset: offset of the last row, None before the first.
-        source_states: the latest state of each source, by name; none of one that was disabled, or fetches elsewhere.
-        data_bytes: bytes of all slices.
-        last_data_time: time of the last block that carried rows.
-        linked_count: objects that rows link to, naively, as blocks say it.
-        linked_bytes: bytes of these.
+        source_states: the latest state of each source, by name; omitted if the source is disabled or its origin
+            changed.
+        data_bytes: total bytes of all slices.
+        last_data_time: system time of the last block with rows.
+        linked_count: number of objects that rows link to, counted naively, according to the blocks.
+        linked_bytes: total bytes of these objects.
     """
 
     head: Multihash | None = None
@@ -93,12 +94,12 @@ class ChainState:
 
     @property
     def dataset_id(self) -> DatasetId:
-        """Return the dataset's id; the chain must not be empty."""
+        """The dataset's id; the chain must not be empty."""
         return self._seed.dataset_id
 
     @property
     def kind(self) -> DatasetKind:
-        """Return the dataset's kind; the chain must not be empty."""
+        """The dataset's kind; the chain must not be empty."""
         return self._seed.dataset_kind
 
     @property
@@ -109,73 +110,73 @@ class ChainState:
 
     @property
     def sources(self) -> tuple[Source, ...]:
-        """Return the sources of a root dataset that are in force, the polling source first."""
+        """The sources of a root dataset that are in force, the polling source first."""
         return (*filter(None, [self.polling_source]), *self.push_sources)
 
     @property
     def vocab(self) -> DatasetVocabulary:
-        """Return the names of the system columns."""
+        """The names of the system columns."""
         return self.set_vocab.vocabulary if self.set_vocab else DEFAULT_VOCABULARY
 
     @property
     def schema(self) -> DataSchema | None:
-        """Return the schema in force, also if older writers recorded it as a raw Arrow schema.
+        """The schema in force, even if older writers recorded it as a raw Arrow schema.
 
         Raises:
-            SchemaError: a raw Arrow schema that cannot be read.
+            SchemaError: a raw Arrow schema cannot be read.
         """
         recorded = self.set_schema
         if recorded is None or recorded.schema is not None or recorded.raw_arrow_schema is None:
             return recorded.schema if recorded else None
-        from odfpy.data.schemas.raw_arrow import read_raw_arrow  # of older writers, and seldom
+        from odfpy.data.schemas.raw_arrow import read_raw_arrow  # only for chains of older writers
 
         return read_raw_arrow(recorded.raw_arrow_schema)
 
     def require_schema(self, name: object) -> DataSchema:
-        """Return the schema in force, for callers that cannot go on without one.
+        """Return the schema in force, for callers that need one.
 
         Args:
-            name: of the dataset, for the message.
+            name: name of the dataset, for the message.
 
         Raises:
-            NoDataYet: there is none.
-            SchemaError: a raw Arrow schema that cannot be read.
+            NoDataYet: there is no schema.
+            SchemaError: a raw Arrow schema cannot be read.
         """
-        if (found := self.schema) is None:
+        if (schema := self.schema) is None:
             raise NoDataYet(f"{name} has no data yet, and no schema", hint="Pull or ingest data first.")
-        return found
+        return schema
 
     @property
     def num_records(self) -> int:
-        """Return the number of rows in all slices."""
+        """The number of rows in all slices."""
         return 0 if self.last_offset is None else self.last_offset + 1
 
     @property
     def next_offset(self) -> int:
-        """Return the offset of the next row."""
+        """The offset of the next row."""
         return self.num_records
 
     @property
     def watermark(self) -> Timestamp | None:
-        """Return the watermark: rows with an event time at or before it that come later are late."""
+        """The watermark: later rows with an event time at or before it are late."""
         return self.last_data_event.new_watermark if self.last_data_event else None
 
     @property
     def checkpoint(self) -> Checkpoint | None:
-        """Return the engine's state after the last transform."""
+        """The engine's state after the last transform."""
         return self.last_data_event.new_checkpoint if self.last_data_event else None
 
     @property
     def query_inputs(self) -> tuple[ExecuteTransformInput, ...]:
-        """Return what the last transform processed, empty before the first."""
+        """The inputs that the last transform processed, empty before the first."""
         event = self.last_data_event
         return event.query_inputs if isinstance(event, ExecuteTransform) else ()
 
     @property
     def primary_key(self) -> tuple[str, ...] | None:
-        """Return the key of the rows of the current state; None if the chain does not declare one.
+        """The key of the rows of the current state; None if the chain does not declare one.
 
-        That of a root dataset is the one that all its sources keep to; of a derivative, what its query told.
+        For a root dataset it is the common key of all its sources; for a derivative, it is determined by its query.
         """
         if self.kind is DatasetKind.DERIVATIVE:
             return None if self.schema is None else primary_key_of(self.schema)
@@ -186,20 +187,20 @@ class ChainState:
 
     @property
     def query_changed(self) -> bool:
-        """True if the transform in force says something else than that of the last run."""
+        """True if the transform in force differs from that of the last run."""
         before, now = self.run_transform, self.set_transform
         return before is not None and now is not None and not is_same_query(before, now)
 
     def source_state(self, source_name: str) -> SourceState | None:
-        """Return the latest state of the source of that name."""
+        """Return the latest state of the source with a name."""
         return next((state for state in self.source_states if state.source_name == source_name), None)
 
     def push_source(self, source_name: str) -> AddPushSource | None:
-        """Return the active push source of that name."""
+        """Return the active push source with a name."""
         return next((source for source in self.push_sources if source.source_name == source_name), None)
 
     def after(self, hashed: HashedBlock) -> ChainState:
-        """Return the state after one more block; whether it may follow is checked by `odfpy.chain.rules`."""
+        """Return the state after one more block, without checking `odfpy.chain.rules`."""
         block = hashed.block
         changes = _changes(block.event, self)
         if new_data_of(block.event):
@@ -213,9 +214,9 @@ class ChainState:
         )
 
 
-def is_same_query(one: SetTransform, other: SetTransform) -> bool:
-    """Return whether two transforms differ in nothing but the version of the engine."""
-    return _any_version(one) == _any_version(other)
+def is_same_query(left: SetTransform, right: SetTransform) -> bool:
+    """Return whether two transforms are equal except for the version of the engine."""
+    return _any_version(left) == _any_version(right)
 
 
 def _any_version(event: SetTransform) -> SetTransform:
@@ -223,13 +224,13 @@ def _any_version(event: SetTransform) -> SetTransform:
 
 
 def new_data_of(event: MetadataEvent) -> DataSlice | None:
-    """Return the slice that an event carries."""
+    """Return the slice of an event, None if it has none."""
     return event.new_data if isinstance(event, (AddData, ExecuteTransform)) else None
 
 
 @singledispatch
 def _changes(event: MetadataEvent, state: ChainState) -> dict[str, Any]:  # noqa: ARG001
-    """Return the fields that an event sets on top of a state."""
+    """Return the fields of the state that an event changes."""
     raise InternalError(f"No rule for {type(event).__name__}")
 
 

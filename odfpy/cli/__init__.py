@@ -6,5 +6,5 @@
     screen          tables, charts, progress, and messages
     command_server  a process that has imported everything, so that commands start in milliseconds
 
-The folders beside these have the commands, one module each: `odf pull` is in `datasets/ingest.py`.
+The other folders have the modules of the commands: `odf pull` is in `datasets/ingest.py`.
 """

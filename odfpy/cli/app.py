@@ -176,16 +176,18 @@ def _has_no_folder() -> bool:
 
 
 def _report_usage(error: Any, output: Output) -> int:
-    from odfpy.errors import UsageError
+    from odfpy.errors import UsageError, nearest
 
     context = getattr(error, "ctx", None)
     path = context.command_path if context else "odf"
     hint = f"`{path} --help` shows its usage."
-    close = getattr(error, "possibilities", None)
-    if close and getattr(error, "option_name", None):
-        output.error(
-            f"No such option: {error.option_name}", f"Did you mean {next(iter(close))}? {hint}", UsageError.code
-        )
+    if hasattr(error, "possibilities"):  # an unknown option
+        name = error.option_name
+        known = {option.lstrip("-"): option for option in error.possibilities or ()}
+        # Without the dashes, which make all options look alike.
+        close = [known[word] for word in nearest(name.lstrip("-"), known)]
+        suggestion = f"Did you mean {close[0]}? " if close else ""
+        output.error(f"No such option: {name}", suggestion + hint, UsageError.code)
     else:
         output.error(error.format_message().rstrip("."), hint, UsageError.code)
     return WRONG_USAGE

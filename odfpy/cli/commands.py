@@ -133,20 +133,42 @@ ALSO = {"ls": "list", "rm": "delete", "mv": "rename"}
 """Synonyms from other programs, each for exactly one command."""
 
 INSTEAD = {
+    "blame": "`odf provenance NAME OFFSET` shows where a row comes from, `odf log NAME` who committed what.",
+    "build": "`odf pull --all` brings all datasets up to date.",
     "cat": "`odf tail NAME` prints the last rows, `odf export NAME --to -` all of them.",
     "checkout": "NAME@BLOCK is the dataset as of a block: `odf tail NAME@BLOCK`. `odf reset` resets to a block.",
+    "clean": "`odf gc` deletes unreferenced files.",
     "commit": "`odf pull` and `odf ingest` commit what they ingest.",
+    "compile": "`odf add FILE` checks the query of a manifest.",
+    "console": "`odf sql` opens a shell, `odf ui` the workspace in the browser.",
     "create": "`odf new NAME` writes a manifest, `odf add FILE` creates its dataset.",
+    "debug": "`odf system diagnose` checks the installation.",
     "describe": "`odf show NAME` shows the metadata of a dataset, `odf inspect schema NAME` its columns.",
+    "docs": "`odf ui` shows datasets, columns and lineage in the browser.",
+    "drop": "`odf delete NAME` deletes a dataset.",
     "fetch": "`odf pull NAME` fetches and commits.",
+    "fsck": "`odf verify --all` checks every hash and every rule.",
+    "head": "`odf tail NAME` prints the last rows, `odf log NAME -n 1` the head block.",
     "history": "`odf log NAME` shows the history.",
     "import": "`odf ingest NAME FILE` ingests files.",
+    "info": "`odf show NAME` shows the metadata of a dataset, `odf system info` the installation.",
+    "lineage": "`odf inspect lineage NAME` shows what a dataset is derived from.",
     "load": "`odf ingest NAME FILE` ingests files.",
+    "notebook": "In a notebook, `%load_ext odfpy` adds the SQL cells `%%odf`; `import odfpy` works in any.",
     "query": "`odf sql QUERY` runs SQL.",
     "refresh": "`odf pull NAME` brings a dataset up to date.",
     "remote": "`odf repo` manages the repositories.",
+    "restore": "NAME@BLOCK is the dataset as of a block: `odf tail NAME@BLOCK`. `odf reset` resets to a block.",
+    "revert": "`odf reset NAME BLOCK` drops all blocks after BLOCK. If others have copies, add corrections as rows.",
+    "rollback": "`odf reset NAME BLOCK` drops all blocks after BLOCK.",
+    "seed": "`odf new NAME --from FILE` writes a manifest for a file, `odf add` and `odf pull` ingest it.",
     "select": "`odf sql QUERY` runs SQL.",
+    "stash": "`odf branch NAME BRANCH` creates a branch; until it is merged, its blocks are not in the dataset.",
+    "switch": "NAME@BRANCH is a branch of a dataset: `odf tail NAME@BRANCH`.",
+    "test": "`odf verify NAME` checks the hashes of a dataset, and recomputes derivatives.",
+    "undo": "`odf reset NAME BLOCK` drops all blocks after BLOCK.",
     "update": "`odf pull NAME` brings a dataset up to date.",
+    "watch": "`odf ingest NAME --watch FOLDER` ingests files as they arrive, `odf run` pulls at set times.",
 }
 """Suggestions for words from other programs that match no single command."""
 
@@ -183,10 +205,10 @@ class _Root(Group):
         return _command(cmd_name) if cmd_name in COMMANDS else None
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        """Resolve the command that the arguments begin with; synonyms from other programs count, too.
+        """Resolve the command that the arguments begin with, also if it is a synonym from another program.
 
         Raises:
-            UsageError: the command is unknown; the message says what to type.
+            UsageError: the command is unknown; the message has a suggestion.
         """
         word = args[0]
         if word in INSTEAD and not ctx.resilient_parsing:
@@ -209,7 +231,7 @@ class _Root(Group):
 
 @cache
 def _command(name: str) -> Any:
-    """Return a command, made of its module once: programs, and tests, may run many in one process."""
+    """Return a command. Cached, since programs and tests may run many commands in one process."""
     module = import_module(f"odfpy.cli.{COMMANDS[name][0]}")
     if name in GROUPS:
         return typer.main.get_group(getattr(module, GROUPS[name]))
@@ -223,7 +245,7 @@ app = typer.Typer(
     epilog="odf init my-data\nodf add -r snapshots/\nodf pull --all\nodf help pull\nodf help E402",
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
-    add_completion=False,  # our own completion is faster, see `completion`
+    add_completion=False,  # the completion of odfpy is faster, see `completion`
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
 
@@ -254,7 +276,7 @@ def _options(
 
 @cache
 def _root() -> Any:
-    """Return the root, made once."""
+    """Return the root command. Cached."""
     return typer.main.get_command(app)
 
 
@@ -278,7 +300,7 @@ def execute(arguments: Sequence[str], session: Session) -> int:
             session.output.text(as_text(explanation(arguments[1])))
             return 0
         arguments = [*arguments[1:], "--help"]
-    # Typer's own `main` would swallow interruptions and broken pipes.
+    # Typer's own `main` would catch interruptions and broken pipes.
     try:
         with root.make_context("odf", list(arguments), obj=session) as context:
             result = root.invoke(context)

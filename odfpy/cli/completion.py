@@ -86,12 +86,12 @@ def _split(line: str) -> list[str]:
 
 @dataclass(frozen=True)
 class _Cursor:
-    """The place of the next word on a command line.
+    """The position of the next word on a command line.
 
     Attributes:
         command: the command or group of commands.
-        positional: the number of arguments before it.
-        option: the option whose value it is, None if it is no value.
+        positional: the number of positional arguments before it.
+        option: the option whose value it is, else None.
     """
 
     command: Any
@@ -100,7 +100,7 @@ class _Cursor:
 
 
 def _completions(root: Any, done: Sequence[str], unfinished: str) -> list[tuple[str, str]] | None:
-    """Return the words that can come next, with descriptions; None where file names are expected."""
+    """Return the possible next words, with descriptions; None where file names are expected."""
     session = Session()
     with root.make_context("odf", [], obj=session, resilient_parsing=True) as context:
         if done[:1] == ["help"]:
@@ -125,7 +125,7 @@ def _completions(root: Any, done: Sequence[str], unfinished: str) -> list[tuple[
 
 
 def _cursor_after(root: Any, context: Any, done: Sequence[str]) -> _Cursor | None:
-    """Return the place after complete words, whose values are recorded; None if there is no such command."""
+    """Return the position after complete words, and record their values; None if there is no such command."""
     cursor = _Cursor(root)
     for word in done:
         if cursor.option is not None:

@@ -2,7 +2,7 @@
 
 - Options of the whole program (`-w`, `-q`, `-v`) can stand before or after the command.
 - The help of a command ends with examples, one per line.
-- Values stay the text that was typed; commands parse numbers and formats themselves. For its own conversions Typer
+- Values are passed on as text; commands parse numbers and formats themselves. For its own conversions, Typer
   imports Pydantic, which takes longer than most commands.
 """
 
@@ -41,7 +41,7 @@ class _Common:
     epilog: str | None
 
     def get_params(self, ctx: Any) -> list[Any]:
-        """Return own parameters, then those of the whole program. `--help` stays last."""
+        """Return the command's parameters, then those of the whole program, then `--help`."""
         own: list[Any] = super().get_params(ctx)  # type: ignore[misc]
         if ctx.parent is None:
             return own
@@ -49,7 +49,7 @@ class _Common:
         return [*own[:-1], *shared, *own[-1:]]
 
     def parse_args(self, ctx: Any, args: list[str]) -> Any:
-        """Parse arguments, and pass options of the whole program to the session, wherever they stand."""
+        """Parse arguments, and pass options of the whole program to the session, at any position."""
         for param in self.get_params(ctx):
             _keep_text(param)
         rest = super().parse_args(ctx, args)  # type: ignore[misc]
@@ -57,7 +57,7 @@ class _Common:
         return rest
 
     def collect_usage_pieces(self, ctx: Any) -> list[str]:
-        """Return what follows the command name in the usage line."""
+        """Return the parts of the usage line after the command name."""
         arguments = [param for param in self.get_params(ctx) if param.param_type_name == "argument"]
         return ["[OPTIONS]", *map(_usage_of, arguments)]
 
@@ -86,17 +86,17 @@ class Command(_Common, TyperCommand):
 
 
 class Group(_Common, TyperGroup):
-    """A group of commands under a common word."""
+    """A group of commands with a common first word."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> Any:
-        """Parse arguments as commands do. Without any, show the help and exit with an error."""
+        """Parse arguments as commands do. If there are none, show the help and exit with an error."""
         if not args and not ctx.resilient_parsing:
             sys.stderr.write(f"{ctx.get_help()}\n")
             raise typer.Exit(2)
         return super().parse_args(ctx, args)
 
     def collect_usage_pieces(self, ctx: Any) -> list[str]:
-        """Collect the pieces of the usage line as commands do, with a placeholder for the command."""
+        """Return the parts of the usage line as commands do, with a placeholder for the command."""
         return [*super().collect_usage_pieces(ctx), "COMMAND ..."]
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
@@ -142,7 +142,7 @@ def _keep_text(param: Any) -> None:
 
 
 def group(help_: str) -> typer.Typer:
-    """Create a group to which `command` adds."""
+    """Create a group; `command` adds commands to it."""
     return typer.Typer(cls=Group, help=help_, rich_markup_mode=None)
 
 
@@ -160,11 +160,11 @@ def command(
     return to.command(name, cls=cls, epilog="\n".join(examples))
 
 
-# --- Parameters that several commands have ---------------------------------------------------------------------------
+# --- Parameters shared by several commands ---------------------------------------------------------------------------
 
 
 def complete_names(ctx: typer.Context, incomplete: str) -> Iterable[tuple[str, str]]:
-    """Return names of datasets, or ids if the word begins one, for completion."""
+    """Return names of datasets, or ids if the word is the prefix of one, for completion."""
     from odfpy.coordinator.storage.completion_names import dataset_names
 
     found = dataset_names(Path(session_of(ctx).folder))
@@ -263,9 +263,9 @@ Form = Annotated[
 
 _HIGHEST_PORT = 65535
 MAX_INTEGER: Final = (1 << 63) - 1
-"""The largest number that fits into files, databases and Arrow."""
+"""The largest number supported by files, databases and Arrow."""
 _MAX_DIGITS = 1000
-"""Maximum number of digits. Python could parse some more, but no valid value is as long."""
+"""Maximum number of digits. Python can parse longer ones, but no valid value is as long."""
 
 
 def whole_number(text: str | None, option: str, *, at_least: int = 0, at_most: int = MAX_INTEGER) -> int | None:
@@ -311,7 +311,7 @@ def moment_option(text: str, parse: Callable[[str], Timestamp]) -> Timestamp | N
 
 
 def port_number(text: str, option: str) -> int:
-    """Parse the value of an option that is a port. 0 stands for any free port.
+    """Parse the value of an option that is a port. 0 means any free port.
 
     Args:
         text: the value.

@@ -1,7 +1,7 @@
-"""Handling of Ctrl-C, whatever the command is doing.
+"""Handling of Ctrl-C, in all states of a command.
 
 Python handles signals between two bytecode instructions. Native code (a database, a library that is being loaded) has
-to return before that, or check by itself.
+to return before that, or check for signals itself.
 """
 
 # Import nothing slow here: it is the first module that a command runs.
@@ -30,8 +30,8 @@ _UNHEARD: Final = b"\nwarning: odf is at something that cannot be interrupted; C
 
 
 def install_handlers() -> None:
-    """Let Ctrl-C raise KeyboardInterrupt in the main thread. A second Ctrl-C terminates an unresponsive process."""
-    if signal.getsignal(signal.SIGINT) is not signal.default_int_handler:  # a background job
+    """Make Ctrl-C raise KeyboardInterrupt in the main thread. A second Ctrl-C terminates an unresponsive process."""
+    if signal.getsignal(signal.SIGINT) is not signal.default_int_handler:  # ignored in background jobs
         return
     import threading
 
@@ -52,14 +52,14 @@ def install_handlers() -> None:
 
 
 def restore_default() -> None:
-    """Let Ctrl-C terminate the process at once from here on, if it was handled: nothing is left to clean up."""
+    """Make Ctrl-C terminate the process at once from now on, if it was handled: there is nothing left to clean up."""
     if getattr(signal.getsignal(signal.SIGINT), "__module__", None) == __name__:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 def report_interruption() -> int:
-    """Report the interruption when there is no session yet that could; return the exit code."""
+    """Report the interruption if there is no session yet; return the exit code."""
     restore_default()
     with suppress(OSError, AttributeError):  # standard error is closed or cannot be written
         sys.stderr.write(f"error: {MESSAGE}\n")
@@ -67,7 +67,7 @@ def report_interruption() -> int:
 
 
 def _watch(reader: int) -> NoReturn:
-    """Terminate the process on the second Ctrl-C if the first was not handled, and after reporting so.
+    """Terminate the process on a second Ctrl-C, after reporting that the first was not handled.
 
     This is as safe as any other sudden exit: commits stay, and the next command cleans up.
     """
@@ -79,7 +79,7 @@ def _watch(reader: int) -> NoReturn:
             deadline, is_told = None, True
             os.write(2, _UNHEARD)
             continue
-        match os.read(reader, 1)[0]:  # the number of a signal, or the mark that one was handled
+        match os.read(reader, 1)[0]:  # the number of a signal, or 0 if one was handled
             case signal.SIGINT if is_told:
                 os._exit(INTERRUPTED)
             case signal.SIGINT if deadline is None:

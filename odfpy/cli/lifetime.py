@@ -1,4 +1,4 @@
-"""The start and exit of a command's process. Most of them live for a tenth of a second."""
+"""The start and exit of a command's process. Most of these processes take a tenth of a second."""
 
 # Import nothing slow here: it is one of the first modules that a command runs.
 
@@ -17,9 +17,9 @@ _MANY: Final = 100_000
 
 
 def delay_garbage_collection() -> None:
-    """Delay garbage collection until there are many objects; later collections then skip these.
+    """Delay garbage collection until there are many objects; later collections skip these.
 
-    Imports create objects that stay. A collection among them finds nothing, and takes a tenth of the time.
+    Imports create permanent objects. Collections during imports find nothing, and take a tenth of the time.
     """
     usual = gc.get_threshold()
 
@@ -34,12 +34,12 @@ def delay_garbage_collection() -> None:
 
 
 def exit_without_teardown(code: int) -> NoReturn:
-    """Exit without tearing down the interpreter, which is useful only to programs that continue.
+    """Exit without tearing down the interpreter, which is useful only if the process continues.
 
     The necessary steps still happen: working threads are joined, `atexit` callbacks run, and output is flushed. If one
     fails, the command has reported it before.
     """
-    # Both are what the interpreter calls. Tearing it down after that is not only a waste: native libraries report
+    # The interpreter calls both at its exit. Its teardown after that takes time, and native libraries would report
     # objects still held by threads or tracebacks as leaks, on standard error.
     threading._shutdown()  # type: ignore[attr-defined]  # noqa: SLF001
     atexit._run_exitfuncs()  # noqa: SLF001

@@ -19,16 +19,16 @@ if TYPE_CHECKING:
     from odfpy.coordinator.workspace import Workspace
 
 WORKSPACE = "ODF_WORKSPACE"
-"""The environment variable for the workspace, if `--workspace` is missing."""
+"""The environment variable that names the workspace if `--workspace` is missing."""
 
 
 @dataclass
 class Session:
-    """One run of the command line.
+    """One run of a command.
 
     Attributes:
         folder: where to search for the workspace.
-        output: where to print.
+        output: the output of the command.
         began: `time.perf_counter` at the program's first line; None if it has no process of its own.
     """
 
@@ -42,7 +42,7 @@ class Session:
         Args:
             workspace: folder of the workspace; None for the current one.
             quiet: whether only errors and data are printed.
-            verbose: how often --verbose was given.
+            verbose: number of times that --verbose was given.
         """
         if workspace is not None:
             self.folder = workspace
@@ -78,7 +78,7 @@ class Session:
         """Wait for other writers of a dataset instead of failing at once.
 
         Args:
-            duration: value of `--wait`; None for not at all.
+            duration: value of `--wait`; None for no wait.
 
         Raises:
             InvalidValue: the value is not a duration.
@@ -96,7 +96,7 @@ class Session:
         return ProgressLine(shown=self.output.verbosity is Verbosity.NORMAL and sys.stderr.isatty())
 
     def confirm(self, question: str, *, yes: bool) -> bool:
-        """Ask before an irreversible step.
+        """Ask for confirmation before an irreversible step.
 
         Raises:
             UsageError: there is no terminal to ask on.

@@ -1,4 +1,4 @@
-"""Standard input as text: UTF-8, whatever the locale says."""
+"""Standard input as text: UTF-8, regardless of the locale."""
 
 from __future__ import annotations
 
@@ -30,7 +30,11 @@ def line_of_stdin(longest: int = 16_384) -> str:
 
 
 def lines_of_stdin() -> Iterator[str]:
-    """Yield the lines, without line endings; raises as above."""
+    """Yield the lines, without line endings.
+
+    Raises:
+        UsageError: a line is not text.
+    """
     for line in sys.stdin.buffer:
         yield _decoded(line).rstrip("\r\n")
 

@@ -26,12 +26,12 @@ class DatasetFacts:
 
     Attributes:
         name: name of the dataset in the backend.
-        id: its id.
+        id: id of the dataset.
         kind: Root or Derivative.
         head: hash of the last block.
-        num_records: rows of the log.
-        watermark: event time up to which the data is complete; only late rows may still arrive before it.
-        schema: the columns; None also if there is no data yet.
+        num_records: number of rows in the log.
+        watermark: event time up to which the data is complete, except for late rows.
+        schema: the columns; None if there is no data yet.
         vocabulary: names of the system columns.
         description: description of the dataset.
     """
@@ -48,45 +48,45 @@ class DatasetFacts:
 
 
 class RowStream(Protocol):
-    """Streamed rows of a result."""
+    """A stream of result rows."""
 
     @property
     def schema(self) -> pa.Schema:
-        """The columns of the rows."""
+        """The schema of the rows."""
 
     def __iter__(self) -> Iterator[pa.RecordBatch]:
-        """Iterate over the rows."""
+        """Iterate over the rows in batches."""
 
 
 class Backend(Protocol):
-    """A location with datasets that executes queries. Raises errors of queries, transfers or HTTP."""
+    """A location with datasets, which executes queries. Methods raise errors of queries, transfers or HTTP."""
 
     @property
     def place(self) -> str:
-        """The location, for people."""
+        """The location, for display."""
 
     def ask(self, query: Query) -> AbstractContextManager[RowStream]:
         """Start a query and stream its rows."""
 
     def stored_rows(self, query: Query) -> StoredRows | None:
-        """Return the files that store the rows of a query unchanged; None if there are none on this machine."""
+        """Return the local files that store the rows of a query unchanged, None if there are none."""
 
     def as_at(self, query: Query, moment: PointInTime) -> Query:
-        """Return the same query of datasets as at a moment.
+        """Return the query with its datasets read as at a moment.
 
         Raises:
-            NotYetThen, NotFound: a dataset has no such moment.
+            NotYetThen, NotFound: a dataset did not exist, or has no such block.
             UsageError: the backend does not support this; the hint names alternatives.
         """
 
     def datasets(self) -> list[DatasetFacts]:
-        """Return the datasets by name, without their schemas."""
+        """Return the datasets, sorted by name, without their schemas."""
 
     def dataset(self, name: str) -> DatasetFacts:
         """Return a dataset.
 
         Raises:
-            DatasetNotFound: there is no such dataset; the message has a suggestion if possible.
+            DatasetNotFound: the dataset does not exist; the message has a suggestion if possible.
         """
 
     def lineage(self, name: str) -> LineageNode:
@@ -98,9 +98,9 @@ class Backend(Protocol):
         Args:
             name: name or id of the dataset.
             offset: offset of the row.
-            column: a column, None for whole rows.
-            depth: maximum number of hops, None for all.
-            check: whether to replay cited rows.
+            column: name of a column, None for whole rows.
+            depth: maximum number of hops, None for no limit.
+            check: whether to run the query over the cited rows only, to check that they reproduce the row.
 
         Raises:
             UsageError: the backend does not support provenance.

@@ -31,7 +31,7 @@ _HTTP: Final = ("http", "https")
 _FLIGHT: Final = ("grpc", "grpc+tcp", "grpc+tls")
 _DEFAULT_ENGINE: Final = "spark"
 _ENGINE_OF_VIEWS: Final = "datafusion"
-"""The engine of dataset objects: both engines return the same rows, and this one needs no JVM."""
+"""The engine for dataset objects: both engines return the same rows, and this one needs no JVM."""
 
 
 def connect(place: Workspace | str | Path = ".", *, engine: str | None = None, token: str | None = None) -> Connection:
@@ -41,10 +41,10 @@ def connect(place: Workspace | str | Path = ".", *, engine: str | None = None, t
         place: a workspace, a folder inside one, or the URL of a server: `https://...` of `odf serve`, or
             `grpc://host:port` (`grpc+tls://`) of its Flight port.
         engine: `spark` or `datafusion`: the default SQL dialect and engine; `spark` by default.
-        token: token for a server; by default that of `ODF_TOKEN`, then that of `odf login`.
+        token: access token for a server; by default from `ODF_TOKEN`, then from `odf login`.
 
     Raises:
-        WorkspaceNotFound: neither the folder nor its parents are a workspace.
+        WorkspaceNotFound: neither the folder nor any of its parents is a workspace.
         UsageError, InvalidValue: the place is invalid.
         EngineNotFound: the engine is unknown.
     """
@@ -52,7 +52,7 @@ def connect(place: Workspace | str | Path = ".", *, engine: str | None = None, t
 
 
 class Connection:
-    """Datasets by name, and SQL over them. A context manager; there is little to close.
+    """Datasets by name, and SQL over them; a context manager, whose use is optional.
 
     Attributes:
         engine: the default engine.
@@ -83,14 +83,14 @@ class Connection:
         Args:
             text: SQL; every dataset is a table under its name. `docs/query.md` describes all forms.
             parameters: values for `?`, in order.
-            engine: `spark` or `datafusion`; by default that of the connection.
-            as_at: a system time, or a block of the queried dataset, as at which to run the query.
+            engine: `spark` or `datafusion`; that of the connection by default.
+            as_at: a system time, or a block of the queried dataset; the query reads datasets as at this moment.
             limit: maximum number of rows.
-            timeout: maximum seconds of the query.
+            timeout: maximum duration in seconds.
 
         Raises:
             UsageError: an argument is invalid.
-            InvalidQuery, UnknownTable: the query is invalid; the message shows where.
+            InvalidQuery, UnknownTable: the query is invalid; the message has the position.
             QueryTimedOut: the query was stopped at the timeout.
             OdfError: the query failed, or the server cannot be reached.
         """
@@ -112,11 +112,11 @@ class Connection:
 
         Args:
             text: the query.
-            parameters: values of `?`, in order.
-            engine: name of the engine, None for the default.
+            parameters: values for `?`, in order.
+            engine: name of the engine, None for that of the connection.
             as_at: the moment as at which datasets are read, None for now.
             limit: maximum number of rows, None for all.
-            timeout: seconds, None for no limit.
+            timeout: maximum duration in seconds, None for no limit.
         """
         dialect = dialect_named(engine or self.engine)
         _check(parameters)
@@ -127,8 +127,8 @@ class Connection:
         """Return a dataset by its name or id.
 
         Raises:
-            DatasetNotFound: it does not exist; the message suggests a similar name.
-            UsageError: it is not text.
+            DatasetNotFound: the dataset does not exist; the message suggests a similar name.
+            UsageError: the name is not a text.
         """
         if not isinstance(name, str):
             raise UsageError(f"The name or id of a dataset must be a string, not {name!r:.100}")
@@ -138,7 +138,7 @@ class Connection:
         return self.dataset(name)
 
     def __contains__(self, name: object) -> bool:
-        """True if there is a dataset with that name or id."""
+        """Return whether there is a dataset with a name or id."""
         if isinstance(name, Dataset):
             return any(name == one for one in self)
         try:
@@ -147,7 +147,7 @@ class Connection:
             return False
 
     def __iter__(self) -> Iterator[Dataset]:
-        """Iterate over the datasets, by name."""
+        """Iterate over the datasets, sorted by name."""
         return (Dataset(self._source, found.name, self._views) for found in self._source.datasets())
 
     def _ipython_key_completions_(self) -> list[str]:

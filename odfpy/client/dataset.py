@@ -25,11 +25,20 @@ if TYPE_CHECKING:
     from odfpy.provenance.model import Provenance
 
 
+_INSTEAD = {
+    "columns": "schema.names",
+    "dtypes": "schema",
+    "head": "current() for the current state, tail(5) for the last rows",
+    "shape": "num_records and schema.names",
+}
+"""Attributes of data frames that a dataset does not have, and what it has."""
+
+
 class Dataset:
-    """A dataset. Its properties are read when they are accessed.
+    """A dataset. Its properties are read on each access.
 
     Attributes:
-        name: the name or id that was passed in.
+        name: name or id of the dataset, as given.
     """
 
     def __init__(self, source: Backend, name: str, engine: str) -> None:
@@ -46,11 +55,22 @@ class Dataset:
     def __hash__(self) -> int:
         return hash(self.name)
 
-    # --- What it is ---
+    if not TYPE_CHECKING:  # type checkers would accept any name
+
+        def __getattr__(self, name: str) -> object:
+            """Raise an error for a name that does not exist; it has the name that does."""
+            message = f"A dataset has no {name!r}"
+            if name in _INSTEAD:
+                message += f"; it has {_INSTEAD[name]}"
+            elif name.startswith("to_") and hasattr(Rows, name):
+                message += f", but its rows have: current().{name}(), changelog().{name}(), tail(5).{name}()"
+            raise AttributeError(message, name=name, obj=self)
+
+    # --- Metadata ---
 
     @property
     def facts(self) -> DatasetFacts:
-        """All facts known without reading rows.
+        """All facts that can be read without rows.
 
         Raises:
             DatasetNotFound: the dataset no longer exists.
@@ -93,20 +113,20 @@ class Dataset:
     def provenance(
         self, offset: int, *, column: str | None = None, depth: int | None = None, check: bool = True
     ) -> Provenance:
-        """Return the provenance of a row; arguments and errors as of `odfpy.Workspace.provenance`.
+        """Return the provenance of a row; see `odfpy.Workspace.provenance` for errors.
 
         Args:
             offset: offset of the row.
-            column: a column, None for whole rows.
-            depth: maximum number of hops, None for all.
-            check: whether to replay cited rows.
+            column: name of a column, None for whole rows.
+            depth: maximum number of hops, None for no limit.
+            check: whether to run the query over the cited rows only, to check that they reproduce the row.
 
         Raises:
             UsageError: the backend is not a local workspace.
         """
         return self._source.provenance(self.name, offset, column, depth, check)
 
-    # --- Its rows ---
+    # --- Rows ---
 
     def changelog(self) -> Rows:
         """Return the log: all rows ever written."""
@@ -122,7 +142,7 @@ class Dataset:
         """Return the current state of the log.
 
         Args:
-            keys: columns of a primary key that replaces the dataset's own.
+            keys: key columns to use instead of the dataset's primary key.
         """
         return self._shown("odf_current", *map(self._dialect.literal, keys))
 
@@ -130,15 +150,15 @@ class Dataset:
         """**As at**: Return the state known at a moment.
 
         Args:
-            moment: a system time (text, `datetime`, `date`); a block (hash, tag, branch); or an offset.
+            moment: a system time (text, `datetime`, `date`), a block (hash, tag, branch), or an offset.
 
         Raises:
-            InvalidValue: it is none of these. Whether the dataset has the moment is checked when rows are read.
+            InvalidValue: the moment is none of these. Its existence is only checked when rows are read.
         """
         return AsAt(self, moment)
 
     def as_of(self, time: Instant) -> Rows:
-        """**As of**: Return the state at an event time, according to all data known now.
+        """**As of**: Return the state at an event time, according to all current data.
 
         Raises:
             InvalidValue: the value is not a time.
@@ -146,7 +166,7 @@ class Dataset:
         return self._shown("odf_as_of", self._dialect.literal(str(Timestamp.of(time))))
 
     def rows_per_day(self) -> Mapping[date, int]:
-        """Return the number of log rows by day (UTC) of their event time, in order, without empty days."""
+        """Return the number of log rows per day (UTC) of their event time, in order, without empty days."""
         found = self.facts
         name = found.vocabulary.event_time_column
         if found.schema is None or found.schema.field(name) is None:
@@ -165,7 +185,7 @@ class Dataset:
     def _rows(self, text: str) -> Rows:
         return Rows(self._source, Query(text, self._dialect.name))
 
-    # --- To look at ---
+    # --- Display ---
 
     def __repr__(self) -> str:
         return f"<dataset {self.name} of {self._source.place}>"
@@ -184,7 +204,7 @@ class Dataset:
         return f"<div><b>{cell(found.name)}</b></div>{description}<div>{about}</div>{self._sparkline()}{columns}"
 
     def _sparkline(self) -> str:
-        """Draw as far as possible: the facts of a dataset are shown even if its rows cannot be read."""
+        """Return the chart of rows per day, or the error: other facts are shown even if rows cannot be read."""
         try:
             drawn = sparkline(self.rows_per_day())
         except OdfError as error:
@@ -193,7 +213,7 @@ class Dataset:
 
 
 class AsAt(Rows):
-    """A dataset as at a moment: the current state of the rows recorded until then."""
+    """A dataset as at a moment: the state of the rows recorded until then."""
 
     def __init__(self, dataset: Dataset, moment: PointInTime) -> None:
         dialect: Dialect = dataset._dialect  # noqa: SLF001  it is a part of it
@@ -203,7 +223,7 @@ class AsAt(Rows):
         super().__init__(rows._source, rows.query)  # noqa: SLF001
 
     def as_of(self, time: Instant) -> Rows:
-        """Return the state at an event time, according to the rows known at the moment.
+        """Return the state at an event time, according to the rows recorded until the moment.
 
         Raises:
             InvalidValue: the value is not a time.
@@ -213,7 +233,7 @@ class AsAt(Rows):
 
 
 def _columns(found: DatasetFacts) -> str:
-    """Return the columns as HTML, system columns in small print."""
+    """Return the columns as an HTML table, with system columns marked."""
     fields = found.schema.fields if found.schema else ()
     system = {*found.vocabulary.columns}
     rows = []

@@ -42,14 +42,14 @@ _DIALECT: Final = "adbc.flight.sql.rpc.call_header.odf-dialect"
 _AUTHORIZATION: Final = "adbc.flight.sql.authorization_header"
 _OPTIONS: Final = "adbc.flight.sql.session.options"
 _CONNECT_SECONDS: Final = 5.0
-"""gRPC itself waits 20 s for an unresponsive host, or forever."""
+"""Timeout for reaching a server; gRPC itself waits 20 s for an unresponsive host, or forever."""
 _NO_TIME: Final = 0.001
 _LIMITS: Final = {"adbc.flight.sql.client_option.with_max_msg_size": str(2**31 - 1)}
-"""Lift the driver's limit of 16 MiB per message: rows may be larger."""
+"""Removes the driver's limit of 16 MiB per message: rows may be larger."""
 _DRIVERS_WORDS: Final = re.compile(r"^(?:\w+: )?\[FlightSQL\] |\. Detail: .*$|\.? \(\w+; \w+\).*$", re.DOTALL)
 _STATUS: Final = re.compile(r"\((\w+); \w+: endpoint")
 _STATUSES: Final = {"DeadlineExceeded": "TIMEOUT", "Unavailable": "IO", "Canceled": "CANCELLED"}
-"""The driver reports errors that occur while rows are read only by their gRPC status."""
+"""Names of errors by gRPC status, which is all that the driver reports for errors while rows are read."""
 _KINDS: Final[dict[str, type[OdfError]]] = {
     "NOT_FOUND": DatasetNotFound,
     "INVALID_ARGUMENT": InvalidQuery,
@@ -66,7 +66,7 @@ class FlightBackend(Remote):
     """The backend for a Flight SQL server. Each query has its own connection; thread-safe.
 
     Attributes:
-        url: url of the server.
+        url: URL of the server.
         token: the access token.
     """
 
@@ -75,7 +75,7 @@ class FlightBackend(Remote):
 
     @classmethod
     def open(cls, url: str, token: str | None) -> FlightBackend:
-        """Create the backend for a URL; nothing is sent yet.
+        """Create the backend for a URL; no request is sent yet.
 
         Raises:
             InvalidValue: the URL or the token is invalid.
@@ -98,7 +98,7 @@ class FlightBackend(Remote):
 
     @contextmanager
     def ask(self, query: Query) -> Iterator[RowStream]:
-        """Implement `Backend`. Rows are streamed as the server produces them."""
+        """Implement `Backend`: rows are streamed as the server produces them."""
         options = {_DIALECT: dialect_named(query.dialect).name}
         connected = self._connected(options, query.timeout)
         with self._translating_driver_errors(), connected as connection, connection.cursor() as cursor:
@@ -126,7 +126,7 @@ class FlightBackend(Remote):
         try:
             with self.ask(Query(f"SELECT * FROM {dialect.quoted(name)} LIMIT 0", dialect.name)) as stream:  # noqa: S608
                 return DatasetFacts(name=name, schema=from_arrow(stream.schema))
-        except SchemaError:  # it has no data yet
+        except SchemaError:  # the dataset has no data yet
             return DatasetFacts(name=name)
         except DatasetNotFound as error:
             names = [one.name for one in self.datasets()]
@@ -149,15 +149,15 @@ class FlightBackend(Remote):
         )
 
     def close(self) -> None:
-        """Implement `Backend`: nothing stays open between queries."""
+        """Implement `Backend`: no connection remains open between queries."""
 
     @contextmanager
     def _connected(self, options: dict[str, str], timeout: float | None = None) -> Iterator[Any]:
-        """Open a connection whose calls may each take `timeout` seconds."""
+        """Open a connection for the block; each of its calls may take `timeout` seconds."""
         import adbc_driver_flightsql.dbapi as adbc
 
         shown = {} if self.token is None else {_AUTHORIZATION: f"Bearer {self.token}"}
-        # The driver asks about transactions, which do not exist, and continues without an answer.
+        # The driver sends a request about transactions, which are not supported, and continues without an answer.
         with self._translating_errors():
             connection = adbc.connect(self.url, {**options, **shown, **_LIMITS, **_within(_NO_TIME)}, autocommit=True)
         with connection:
@@ -165,7 +165,7 @@ class FlightBackend(Remote):
             yield connection
 
     def _reach(self, connection: Any, timeout: float | None) -> None:
-        """Exchange a few messages, to distinguish an unresponsive host from a server that needs time."""
+        """Exchange messages to detect an unresponsive host, as opposed to a server that is slow to answer."""
         from adbc_driver_manager import Error
 
         patience = min(timeout or _CONNECT_SECONDS, _CONNECT_SECONDS)
@@ -185,19 +185,19 @@ class FlightBackend(Remote):
 
     @contextmanager
     def _translating_errors(self) -> Iterator[None]:
-        """Convert errors of the client to ours."""
+        """Convert errors of the client to errors of odfpy."""
         import pyarrow as pa
 
         try:
             with self._translating_driver_errors():
                 yield
-        except (pa.ArrowException, OSError) as error:  # the stream breaks off while rows are read
+        except (pa.ArrowException, OSError) as error:  # the stream breaks while rows are read
             status = _STATUS.search(str(error))
             raise self._as_ours(_STATUSES.get(status[1], "") if status else "", str(error)) from error
 
     @contextmanager
     def _translating_driver_errors(self) -> Iterator[None]:
-        """Convert errors of the driver to ours. They also occur on close, when the server is gone."""
+        """Convert errors of the driver to errors of odfpy; they also occur on close if the server has ended."""
         from adbc_driver_manager import Error
 
         try:
@@ -224,12 +224,12 @@ class FlightBackend(Remote):
 
 
 def _within(seconds: float) -> dict[str, str]:
-    """Return options that limit the duration of calls; 0 for no limit."""
+    """Return options that limit the duration of each call, 0 for no limit."""
     return {f"adbc.flight.sql.rpc.timeout_seconds.{call}": str(seconds) for call in ("query", "fetch", "update")}
 
 
 class _Cut:
-    """The first rows of a result; the server sends all of them."""
+    """The requested range of a result; the server sends all rows."""
 
     def __init__(self, source: FlightBackend, reader: pa.RecordBatchReader, query: Query) -> None:
         self.schema = reader.schema
@@ -254,6 +254,6 @@ class _Cut:
 
 
 def _as_http(url: str) -> str:
-    """Return the HTTP(S) URL of the same host and port, under which tokens are stored."""
+    """Return the HTTP(S) URL of the same host and port, which identifies stored tokens."""
     scheme, _, rest = url.partition("://")
     return f"{'https' if scheme.lower().endswith('tls') else 'http'}://{rest}"

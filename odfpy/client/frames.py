@@ -1,4 +1,4 @@
-"""Conversion of tables to data frames of pandas and Polars without changing values."""
+"""Lossless conversion of tables to data frames of pandas and Polars."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def pandas_frame(table: pa.Table, options: dict[str, Any]) -> pd.DataFrame:
     nullable = {pa.type_for_alias(name.lower()): pd.api.types.pandas_dtype(name) for name in _INTEGERS}
     frame: pd.DataFrame = table.to_pandas(
         types_mapper=nullable.get, integer_object_nulls=True
-    )  # these: inside of lists
+    )  # `integer_object_nulls` is for integers inside of lists
     for at, column in enumerate(table.columns):
         if column.type in nullable and not column.null_count:
             frame.isetitem(at, column.to_pandas())
@@ -59,11 +59,11 @@ def polars_frame(table: pa.Table) -> pl.DataFrame:
             hint="Give one another name in the query: ... AS other.",
         )
     wide = next((field for field in table.schema if "decimal256" in str(field.type)), None)
-    if wide is not None:  # it would panic
+    if wide is not None:  # would crash with a panic
         raise SchemaError(
             f"Polars does not support the column {wide.name!r} of type {wide.type}",
             hint="Omit it, or convert it in the query with CAST.",
         )
     frame = pl.from_arrow(table)
-    assert isinstance(frame, pl.DataFrame)  # noqa: S101  that is what becomes of tables
+    assert isinstance(frame, pl.DataFrame)  # noqa: S101  the result for tables
     return frame

@@ -1,4 +1,4 @@
-"""HTML fragments for notebooks. All data is escaped."""
+"""HTML fragments for notebooks. All values are escaped."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ _BARS: Final = "#4878b0"  # visible on white and on black; texts inherit the col
 
 
 def facts(pairs: Iterable[tuple[str, str | None]]) -> str:
-    """Format labeled short texts, without those that are None."""
+    """Return labeled short texts as HTML, without those that are None."""
     return " · ".join(f"{escape(name)} <b>{escape(text)}</b>".strip() for name, text in pairs if text is not None)
 
 
 def sparkline(rows_per_day: Mapping[date, int | None]) -> str:
-    """Return rows per day as an inline SVG bar chart. If there are many days, a bar is the sum of several.
+    """Return rows per day as an inline SVG bar chart. With many days, a bar is the sum of several days.
 
-    The maximum, minimum and last number are shown beside the bars, the days below them. Missing days are gaps, and
-    count as no rows.
+    The chart includes the maximum, minimum and last number, and the first and last day. Missing days are gaps, and
+    count as 0 rows.
 
     Args:
-        rows_per_day: number of rows per day; None is unknown, like a missing day.
+        rows_per_day: number of rows per day; None means unknown, like a missing day.
     """
     known = {day: rows for day, rows in rows_per_day.items() if rows is not None}
     if not known:
@@ -69,7 +69,7 @@ def sparkline(rows_per_day: Mapping[date, int | None]) -> str:
 
 
 def _numbers(bars: list[int]) -> list[str]:
-    """Summarize the bars: a single number if all are equal."""
+    """Return the summary of the bars; a single number if all are equal."""
     if len(bars) == 1:
         return [f"{bars[0]:,}"]
     if min(bars) == max(bars):
@@ -78,7 +78,7 @@ def _numbers(bars: list[int]) -> list[str]:
 
 
 def _text(text: str, x: int, y: int) -> str:
-    """Return a text scaled to the available width, whatever the font."""
+    """Return an SVG text whose width does not depend on the font."""
     return (
         f'<text x="{x}" y="{y}" textLength="{len(text) * _LETTER:.1f}" lengthAdjust="spacingAndGlyphs"'
         f' fill="currentColor" style="white-space:pre">{escape(text)}</text>'

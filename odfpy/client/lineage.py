@@ -13,7 +13,7 @@ class Lineage:
     """A dataset and its inputs, recursively.
 
     Attributes:
-        node: the dataset, with its inputs below it.
+        node: the dataset, with its inputs.
     """
 
     node: LineageNode
@@ -29,7 +29,7 @@ class Lineage:
         return tuple(map(Lineage, self.node.inputs))
 
     def names(self) -> list[str]:
-        """Return all datasets in the lineage, each once, derived ones before their inputs."""
+        """Return the distinct datasets of the lineage, derived ones before their inputs."""
         return [str(node.handle) for node in self.node.walk()]
 
     def __repr__(self) -> str:

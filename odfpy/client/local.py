@@ -22,7 +22,7 @@ class LocalBackend:
 
     @property
     def place(self) -> str:
-        """The name of the folder without its path: notebook output is shared with others."""
+        """The name of the folder without its path, since notebook output may be shared."""
         return f"workspace {self.workspace.root.name}"
 
     def ask(self, query: Query) -> AbstractContextManager[RowStream]:
@@ -63,7 +63,7 @@ class LocalBackend:
         return self.workspace.queries.provenance(name, offset, column=column, depth=depth, check=check)
 
     def close(self) -> None:
-        """Nothing to close: engines are shared, and stop by themselves."""
+        """Do nothing: engines are shared, and stop by themselves."""
 
 
 def _facts(summary: DatasetSummary) -> DatasetFacts:

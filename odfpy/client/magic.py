@@ -35,7 +35,7 @@ class MagicLine:
 
     Attributes:
         options: values by name.
-        target: variable that receives the result.
+        target: name of the variable for the result.
         rest: the text after the options.
     """
 
@@ -59,7 +59,7 @@ def read_line(line: str, *, is_cell: bool) -> MagicLine:
         options[name] = value.strip(value[0]) if value[0] in "\"'" else value
         line = line[found.end() :]
     rest = line.strip()
-    if rest.startswith("--"):  # an SQL comment would have no effect here
+    if rest.startswith("--"):  # an SQL comment would have no effect
         options_are = ", ".join(f"--{option}" for option in _OPTIONS)
         raise UsageError(f"Not an option with its value: {rest}", hint=f"Options: {options_are}. %odf? shows more.")
     if not is_cell or not rest:
@@ -129,7 +129,7 @@ class OdfMagics(Magics):
         if name is not None:
             there = self._variables.get(name)
             return there if isinstance(there, Connection) else connect(name)
-        # Names that begin with an underscore are IPython's own references to output.
+        # IPython's own references to output begin with an underscore.
         known = {key: value for key, value in self._variables.items() if not key.startswith("_")}
         found = {id(value): key for key, value in known.items() if isinstance(value, Connection)}
         if len(found) > 1:
@@ -158,5 +158,5 @@ def _number(options: Mapping[str, str], name: str, kind: Callable[[str], Any]) -
 
 
 def load_ipython_extension(shell: InteractiveShell) -> None:
-    """Register the magic; IPython calls this for `%load_ext odfpy`."""
+    """Register the magics; called by IPython for `%load_ext odfpy`."""
     shell.register_magics(OdfMagics)

@@ -1,4 +1,4 @@
-"""Times and blocks as Python values, formatted for queries."""
+"""Conversion of times and blocks to arguments of queries."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The part of the backend interface that no server supports."""
+"""Methods of the backend interface that servers do not support."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ if TYPE_CHECKING:
 
 
 class Remote:
-    """Base class of backends for servers; they have no local files."""
+    """Base class of backends for servers, which have no local files."""
 
     @property
     def place(self) -> str:
-        """The location, for people."""
+        """The location, for display."""
         raise NotImplementedError
 
     def stored_rows(self, query: Query) -> StoredRows | None:
@@ -26,7 +26,7 @@ class Remote:
         return None
 
     def as_at(self, query: Query, moment: PointInTime) -> Query:
-        """Implement `Backend`: the blocks cannot be determined from here."""
+        """Implement `Backend`: the blocks of a server's datasets cannot be determined."""
         del query
         raise UsageError(
             f"{self.place} cannot be asked for a whole query as at {moment}",

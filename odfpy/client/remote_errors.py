@@ -1,4 +1,4 @@
-"""Errors reported by servers, converted to the corresponding exceptions."""
+"""Conversion of errors reported by servers to the corresponding exceptions."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ _SAID: Final = re.compile(r"(?P<message>.*) \[(?P<code>E\d{3})\](?:\nhint: (?P<h
 
 
 def error_of(text: str, otherwise: type[OdfError]) -> OdfError:
-    """Parse an error as our servers format it: `message [E707]`, and perhaps a hint on the next line.
+    """Parse an error in the format of odfpy servers: `message [E707]`, with an optional hint on the next line.
 
     Args:
-        text: text of the server.
+        text: text from the server.
         otherwise: class of the error if the text has no code.
     """
     found = _SAID.fullmatch(text)
@@ -25,12 +25,12 @@ def error_of(text: str, otherwise: type[OdfError]) -> OdfError:
 
 
 def of_code(code: str, otherwise: type[OdfError], message: str, *, hint: str | None = None) -> OdfError:
-    """Create the error of a code.
+    """Create the error with a code.
 
     Args:
-        code: code sent by the server.
+        code: code from the server.
         otherwise: class of the error if this release does not know the code.
-        message: what happened.
-        hint: what to do next.
+        message: the error message.
+        hint: advice for the user.
     """
     return restore_error(error_class(code) or otherwise, message, hint=hint)

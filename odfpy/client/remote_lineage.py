@@ -1,4 +1,4 @@
-"""The lineage of a dataset on a server, read from the chains there."""
+"""The lineage of a dataset on a server, read from the chains of its datasets."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from odfpy.repository.locations.http import http_dataset
 
 
 def lineage_at(base: str, client: HttpClient, name: str, there: Sequence[DatasetFacts]) -> LineageNode:
-    """Return a dataset and its inputs, as far as the server has them.
+    """Return the tree of a dataset and its inputs on the server.
 
     Args:
         base: URL of the server.
         client: HTTP client.
         name: name of the dataset.
-        there: all datasets of the server.
+        there: all datasets on the server.
     """
     server = _Server(base, client, {facts.id: facts for facts in there if facts.id})
     return LineageTrees(server.inputs_of, server.node).tree(
@@ -34,7 +34,7 @@ def lineage_at(base: str, client: HttpClient, name: str, there: Sequence[Dataset
 
 
 class _Server:
-    """The datasets of a server; the inputs of each are requested once."""
+    """The datasets of a server; inputs are cached."""
 
     def __init__(self, base: str, client: HttpClient, there: Mapping[str, DatasetFacts]) -> None:
         self._base = base
@@ -43,7 +43,7 @@ class _Server:
         self._known: dict[str, list[str]] = {}
 
     def inputs_of(self, dataset_id: str) -> list[str]:
-        """Return the direct inputs of a dataset that the server has."""
+        """Return the direct inputs of a dataset that are on the server."""
         if dataset_id not in self._known:
             inputs = map(str, self._inputs(self._there[dataset_id]))
             self._known[dataset_id] = [item for item in inputs if item in self._there]

@@ -54,10 +54,10 @@ _UNEXPECTED: Final = (
     InvalidValue,
     TreeError,
 )
-"""Errors of reading an answer that does not have the expected form."""
+"""Errors while parsing a response of an unexpected form."""
 
 _PATIENCE: Final = 600.0
-"""Seconds to wait for a response by default."""
+"""Default timeout for a response, in seconds."""
 
 
 class NotAnAnswer(TransferError, code="E750"):
@@ -80,7 +80,7 @@ class RestBackend(Remote):
 
     @classmethod
     def open(cls, url: str, token: str | None) -> RestBackend:
-        """Create the backend for a URL; nothing is sent yet.
+        """Create the backend for a URL; no request is sent yet.
 
         Raises:
             InvalidValue: the URL or the token is invalid.
@@ -102,7 +102,7 @@ class RestBackend(Remote):
 
     @contextmanager
     def ask(self, query: Query) -> Iterator[RowStream]:
-        """Implement `Backend`. The result is received as a whole."""
+        """Implement `Backend`: the result is received completely before it is returned."""
         dialect = dialect_named(query.dialect)
         asked = {
             "query": with_parameters(query.text, dialect, query.parameters),
@@ -120,7 +120,7 @@ class RestBackend(Remote):
             response = self.client.post(url, body, headers, max_size=_MAX_BYTES)
             yield _Gathered(self._understood(response, _table))
             return
-        # The server notices the closed connection and stops the query.
+        # On a timeout, the closed connection makes the server stop the query.
         with closing(HttpClient(TransferError, timeout=query.timeout)) as client:
             try:
                 answer = _Gathered(self._understood(client.post(url, body, headers, max_size=_MAX_BYTES), _table))
@@ -145,7 +145,7 @@ class RestBackend(Remote):
             facts = self._of(name, "", _facts)
             wanted = urlencode({"include": "schema,vocab,info", "schemaFormat": "OdfJson"})
             return self._of(name, f"/metadata?{wanted}", lambda tree: _with_metadata(facts, tree))
-        except (DatasetNotFound, LoginRefused) as error:  # servers hide whether inaccessible datasets exist
+        except (DatasetNotFound, LoginRefused) as error:  # servers do not reveal whether inaccessible datasets exist
             names = [one.name for one in self.datasets()]
             if name in names:
                 raise
@@ -251,7 +251,7 @@ def _with_metadata(facts: DatasetFacts, tree: Any) -> DatasetFacts:
 
 
 def _message(body: bytes) -> tuple[str, str]:
-    """Return the error message of a server and its code, as far as available."""
+    """Return error message and code in a response, as far as available."""
     try:
         tree = json.loads(body)
         found, code = tree.get("message") or tree.get("detail") or "", tree.get("code")

@@ -22,11 +22,11 @@ if TYPE_CHECKING:
     from odfpy.engine.frames import DataFrame, SparkSession
 
 SHOWN_ROWS: Final = 10
-"""Number of rows shown in notebooks."""
+"""Maximum number of rows shown in notebooks."""
 
 
 class Rows:
-    """The rows of a result. They are fetched on first use, and cached; `batches` caches nothing.
+    """The rows of a result. They are fetched on first use, and cached; `batches` does not cache.
 
     Every library that supports the Arrow PyCapsule interface accepts them: `pl.from_arrow(rows)`, for example.
 
@@ -43,7 +43,7 @@ class Rows:
         """All rows.
 
         Raises:
-            OdfError: as `odfpy.query.service.QueryService.run`, also while rows are read.
+            OdfError: see `odfpy.query.service.QueryService.run`; may also be raised while rows are read.
         """
         import pyarrow as pa
 
@@ -51,10 +51,10 @@ class Rows:
             return pa.Table.from_batches(stream, stream.schema)
 
     def batches(self) -> Iterator[pa.RecordBatch]:
-        """Yield the rows as they arrive, for results larger than memory. The query runs again.
+        """Run the query again, and yield its rows as they arrive, for results larger than memory.
 
         Raises:
-            OdfError: as `table`, also between two batches.
+            OdfError: see `table`; may also be raised between two batches.
         """
         with self._source.ask(self.query) as stream:
             yield from stream
@@ -75,11 +75,11 @@ class Rows:
     # --- Frames ---
 
     def to_arrow(self) -> pa.Table:
-        """Return a pyarrow.Table; errors as of `table`."""
+        """Return a pyarrow.Table; see `table` for errors."""
         return self.table
 
     def to_pandas(self, **options: Any) -> pd.DataFrame:
-        """Return a pandas.DataFrame; errors as of `table`.
+        """Return a pandas.DataFrame; see `table` for errors.
 
         Integers stay exact: integer columns with nulls have pandas' nullable types, such as `Int64`.
 
@@ -92,7 +92,7 @@ class Rows:
         return pandas_frame(self.table, options)
 
     def to_polars(self) -> pl.DataFrame:
-        """Return a polars.DataFrame; errors as of `table`.
+        """Return a polars.DataFrame; see `table` for errors.
 
         Raises:
             SchemaError: two columns have the same name, or a type has no counterpart in Polars.
@@ -101,16 +101,16 @@ class Rows:
         return polars_frame(self.table)
 
     def to_spark(self, session: SparkSession | None = None) -> DataFrame:
-        """Return a DataFrame of a given Spark session; errors as of `table`.
+        """Return a DataFrame of a Spark session; see `table` for errors.
 
-        Spark itself reads rows that are stored unchanged in a local workspace, such as those of `Dataset.changelog`,
-        when it needs them. Other rows pass through the memory of this process.
+        Rows that a local workspace stores unchanged, such as those of `Dataset.changelog`, are read by Spark itself on
+        demand. Other rows pass through the memory of this process.
 
         Args:
-            session: the session; by default the active one of this thread.
+            session: the session; the active one of this thread by default.
 
         Raises:
-            UsageError: there is no session.
+            UsageError: there is no active session.
             SchemaError: a type has no counterpart in Spark.
         """
         from odfpy.engine.frames import spark_frame, spark_frame_of_slices
@@ -128,7 +128,7 @@ class Rows:
     def __len__(self) -> int:
         return int(self.table.num_rows)
 
-    # --- To look at ---
+    # --- Display ---
 
     def __repr__(self) -> str:
         if not self._is_here:
@@ -152,7 +152,7 @@ class Rows:
         return "table" in self.__dict__
 
     def _amount(self, num_shown: int) -> str:
-        """Describe the number of rows, as far as it is known."""
+        """Describe the number of rows, as far as known."""
         if not self._is_here:
             return f"the first {SHOWN_ROWS} rows" if num_shown > SHOWN_ROWS else f"{num_shown} rows"
         count = self.table.num_rows

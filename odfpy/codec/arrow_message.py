@@ -1,4 +1,4 @@
-"""The `Message` of Arrow's format (`Message.fbs`), as far as one must look at it before Arrow does."""
+"""The part of Arrow's `Message` (`Message.fbs`) that must be inspected before Arrow reads a message."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ _DICTIONARY_BATCH, _RECORD_BATCH = 2, 3
 
 
 def is_compressed(header: bytes) -> bool:
-    """Return whether the `Message` of Arrow's format that comes with a body is a batch with the field `compression`.
+    """Return whether a header of Arrow's type `Message` describes a batch with the field `compression`.
 
-    Older writers say it in the metadata of the message, which batches of parameters do not have.
+    Older writers state compression in the metadata of the message, which batches of parameters do not have.
 
     Raises:
-        ValueError, struct.error, and others: it is invalid.
+        ValueError, struct.error, and others: the header is invalid.
     """
     if not header:
         return False

@@ -1,4 +1,4 @@
-"""The one form of a JSON value that is signed and hashed (RFC 8785, JSON Canonicalization Scheme)."""
+"""The canonical form of JSON, which is signed and hashed (RFC 8785, JSON Canonicalization Scheme)."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ def canonical_json(tree: Any) -> bytes:
     """Return a tree of dictionaries, lists, texts, numbers, booleans and None as canonical JSON in UTF-8.
 
     Raises:
-        MalformedData: something in it has no canonical form, such as a whole number beyond 2^53 or a lone surrogate.
+        MalformedData: a value has no canonical form, such as an integer beyond 2^53 or an unpaired surrogate.
     """
-    import rfc8785  # only what is signed pays for it
+    import rfc8785  # only needed for signatures
 
     try:
         return rfc8785.dumps(tree)

@@ -1,9 +1,9 @@
-r"""The form of JSON whose hash a commitment holds: that of the reference implementation's node.
+r"""The canonical JSON of commitments, as the reference implementation's node hashes it.
 
-Like RFC 8785 it has sorted keys and no spaces, and for texts in ASCII and whole numbers it is the same. But other
-characters are escaped (`\u017e`, lower case), keys sort by code point, fractions are written as `1.5E-10`, and whole
-numbers have no bounds. Proofs are exchanged with such nodes, so this form is the one for them; what only odfpy signs
-has RFC 8785's (`odfpy.codec.canonical_json`).
+Like RFC 8785 it has sorted keys and no spaces, and for ASCII text and integers it is the same. But other characters
+are escaped (`\u017e`, lower case), keys sort by code point, fractions are written as `1.5E-10`, and integers are
+unlimited. It is used for proofs, which are exchanged with such nodes; everything that only odfpy signs uses RFC 8785
+(`odfpy.codec.canonical_json`).
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from odfpy.errors import MalformedData
 
 
 def commitment_json(tree: Any) -> bytes:
-    """Return a tree of dictionaries, lists, texts, numbers, booleans and None in the form that is hashed, in ASCII.
+    """Return a tree of dictionaries, lists, texts, numbers, booleans and None as canonical JSON in ASCII.
 
     Raises:
-        MalformedData: something in it is not JSON, such as a NaN.
+        MalformedData: a value is not valid in JSON, such as NaN.
     """
     return _write(tree).encode("ascii")
 
@@ -47,7 +47,7 @@ def _write(tree: Any) -> str:
 
 
 def _fraction(value: float) -> str:
-    """Return the shortest digits that are this number, the first before the point."""
+    """Return the shortest notation of a float, with one digit before the point."""
     if not isfinite(value):
         raise MalformedData(f"No canonical JSON: {value} is not a number of JSON")
     sign, digits, exponent = Decimal(repr(value)).as_tuple()

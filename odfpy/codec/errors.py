@@ -1,8 +1,8 @@
-"""Errors as values, and back: what one process raises comes out of another one as what it was.
+"""Encoding of errors as values, so that one process can raise an error of another.
 
-A code stands for the class. Beside it go message, hint, and the fields that the class declares in its body. The other
-side may be less trusted: a process in a sandbox, or a server. So nothing is unpickled and no constructor runs. There
-are only classes of this release, fields of the types that they declare, and so many characters.
+The value contains the code of the class, message, hint, and the fields that the class declares in its body. The sender
+may be less trusted: a sandboxed process, or a server. So nothing is unpickled and no constructor runs. Only classes of
+this release, fields of their declared types, and a limited number of characters are accepted.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from odfpy.errors import EngineError, OdfError, known_class
 from odfpy.values import dataclass
 
 MAX_LENGTH: Final = 1 << 16
-"""Characters of a message, of a hint, and of all fields together."""
+"""Maximum characters of a message, of a hint, and of all fields together."""
 
 _MODULES: Final[Mapping[str, str]] = {
     "odfpy.archive.errors": "E840 E841 E842 E843 E844 E845 E846 E847 E848 E850 E851",
@@ -83,10 +83,10 @@ _MODULES: Final[Mapping[str, str]] = {
     "odfpy.sharing.tables.contract": "E764",
     "odfpy.sharing.recipient": "E765",
 }
-"""Where the classes are that `odfpy.errors` has not: by name, since packages above this one are not imported here."""
+"""Modules of the classes outside of `odfpy.errors`, by name, since this package does not import packages above it."""
 
 MODULE_OF: Final = {code: module for module, codes in _MODULES.items() for code in codes.split()}
-"""The module of a code."""
+"""The module of each code."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,11 +94,11 @@ class RaisedError:
     """An error of ours as a value.
 
     Attributes:
-        kind: name of its class; all that older workers say of it.
+        kind: name of its class; older workers send no other identification.
         message: what happened and where.
         hint: what to do next.
-        code: of its class.
-        fields: what its class declares, as a JSON object.
+        code: code of its class.
+        fields: declared fields of its class, as a JSON object.
     """
 
     kind: str
@@ -109,17 +109,17 @@ class RaisedError:
 
 
 def as_value(error: OdfError) -> RaisedError:
-    """Return what is to be said of an error in another process."""
+    """Return an error as a value to send to another process."""
     fields = _fields_as_text(error)
     return RaisedError(type(error).__name__, _cut(error.message), _cut_hint(error.hint), error.code, fields)
 
 
 def error_of(value: RaisedError, otherwise: type[OdfError] = EngineError) -> OdfError:
-    """Return the error that was raised in another process.
+    """Return the error for a value from another process.
 
     Args:
-        value: what that says; it need not be true.
-        otherwise: of which class it is if this release knows neither code nor name.
+        value: the value, which is untrusted.
+        otherwise: class of the error if this release knows neither code nor name.
     """
     kind = error_class(value.code) if value.code else _class_named(value.kind)
     return restore_error(kind or otherwise, value.message, hint=value.hint, fields=value.fields)
@@ -134,7 +134,7 @@ def restore_error(
         kind: the class.
         message: what happened and where.
         hint: what to do next.
-        fields: those that the class declares, as a JSON object.
+        fields: declared fields of the class, as a JSON object.
     """
     given = _parse(fields)
     above = kind
@@ -146,9 +146,9 @@ def restore_error(
 
 
 def error_class(code: str) -> type[OdfError] | None:
-    """Return the class with a code, whose module is imported if needed.
+    """Return the class with a code, and import its module if needed.
 
-    None if this release has no such class, or cannot load it: some come with extras.
+    None if this release has no such class, or cannot import it, since some need extras.
     """
     if known_class(code) is None and code in MODULE_OF:
         try:
@@ -159,12 +159,12 @@ def error_class(code: str) -> type[OdfError] | None:
 
 
 def fields_of_error(kind: type[OdfError]) -> Mapping[str, Any]:
-    """Return the types of the fields that a class, or one above it, declares."""
+    """Return the types of the fields that a class and its base classes declare."""
     return {name: hint for name, hint in get_type_hints(kind).items() if get_origin(hint) is not ClassVar}
 
 
 def _class_named(name: str) -> type[OdfError] | None:
-    """Return a class of `odfpy.errors`, which older workers send by name."""
+    """Return a class of `odfpy.errors` by name, as older workers send it."""
     from odfpy import errors
 
     found = getattr(errors, name, None)
@@ -183,7 +183,7 @@ def _cut_hint(hint: str | None) -> str | None:
 
 
 def _fields_as_text(error: OdfError) -> str | None:
-    """Return the fields of an error; None if it has none, or they cannot be encoded: the error matters more."""
+    """Return the fields of an error; None if it has none, or they cannot be encoded: the error is more important."""
     try:
         found = {name: _plain(getattr(error, name)) for name in fields_of_error(type(error))}
         text = json.dumps(found, separators=(",", ":"))
@@ -193,7 +193,7 @@ def _fields_as_text(error: OdfError) -> str | None:
 
 
 def _plain(value: Any) -> Any:
-    """Return a field as JSON has it."""
+    """Return a field as plain JSON."""
     if isinstance(value, (tuple, list)):
         return [_plain(part) for part in value]
     if isinstance(value, Mapping):
@@ -212,7 +212,7 @@ def _parse(fields: str | None) -> Mapping[str, Any]:
 
 
 def _values(kind: type[OdfError], given: Mapping[str, Any]) -> dict[str, Any] | None:
-    """Return the fields of a class; None if one is missing, or is not of the type that it declares."""
+    """Return the fields of a class; None if one is missing or has another type than declared."""
     try:
         return {name: _read(hint, given[name]) for name, hint in fields_of_error(kind).items()}
     except (KeyError, TypeError):
@@ -220,10 +220,10 @@ def _values(kind: type[OdfError], given: Mapping[str, Any]) -> dict[str, Any] | 
 
 
 def _read(hint: Any, tree: Any) -> Any:
-    """Return a value of a declared type.
+    """Return a value converted to its declared type.
 
     Raises:
-        TypeError: it is invalid.
+        TypeError: the value is of another type.
     """
     arms = get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
     for arm in arms:

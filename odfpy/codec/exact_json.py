@@ -1,7 +1,7 @@
-"""JSON that means one thing to everybody who reads it, for documents that are hashed or signed.
+"""Unambiguous JSON, for documents that are hashed or signed.
 
-A reader that takes the last of two members of one name, and another that takes the first, see different documents under
-one signature. So does one that rounds a number and one that shows its digits. Such texts are refused.
+If one reader takes the last of two members with the same name and another one the first, they see different documents
+under one signature. The same happens if one rounds a number and another one does not. Such texts are rejected.
 """
 
 from __future__ import annotations
@@ -15,15 +15,15 @@ _MAX_NUMBER_LENGTH: Final = 400  # characters; the shortest text of any double h
 
 
 class AmbiguousJson(ValueError):
-    """A text is JSON, but readers may differ in what it says."""
+    """A text is JSON, but readers may interpret it differently."""
 
 
 def load_exact(data: bytes | str) -> Any:
-    """Return the tree of a text: dictionaries, lists, texts, numbers, booleans and None.
+    """Parse a text into a tree of dictionaries, lists, texts, numbers, booleans and None.
 
     Raises:
-        AmbiguousJson: a member occurs twice, or a number is not what a double or a whole number can hold.
-        ValueError, RecursionError: it is not JSON, or nested too deeply.
+        AmbiguousJson: a member occurs twice, or a number is neither an integer nor exactly a double.
+        ValueError, RecursionError: the text is not JSON, or is nested too deeply.
     """
     return json.loads(
         data, object_pairs_hook=members, parse_constant=_no_number, parse_float=_fraction, parse_int=_integer
@@ -31,10 +31,10 @@ def load_exact(data: bytes | str) -> Any:
 
 
 def members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Return the members of an object.
+    """Return the members of an object as a dictionary.
 
     Raises:
-        AmbiguousJson: one occurs twice.
+        AmbiguousJson: a member occurs twice.
     """
     found = dict(pairs)
     if len(found) < len(pairs):
@@ -58,7 +58,7 @@ def _is_exact(text: str) -> bool:
     value = float(text)
     try:
         return isfinite(value) and Decimal(text) == Decimal(repr(value))
-    except InvalidOperation:  # an exponent that no decimal has: 0E99999999999999999999
+    except InvalidOperation:  # an exponent beyond the range of decimals: 0E99999999999999999999
         return False
 
 

@@ -1,4 +1,4 @@
-"""`odf help E402`: what the codes of errors stand for. The texts are those of `docs/errors.md`."""
+"""`odf help E402`: explanations of the codes of errors, from `docs/errors.md`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from odfpy.errors import UsageError, did_you_mean
 TEXTS = Path(__file__).with_name("errors.md")
 
 WIDTH = 100
-"""Letters of a line."""
+"""Maximum length of a line."""
 
 _CODE = re.compile(r"[Ee]\d+")
 _ENTRY = re.compile(r"^## (?P<code>E\d{3}): (?P<title>.+)\n(?P<text>(?:(?!## ).*\n?)*)", re.MULTILINE)
@@ -19,7 +19,7 @@ _ENTRY = re.compile(r"^## (?P<code>E\d{3}): (?P<title>.+)\n(?P<text>(?:(?!## ).*
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """The meaning of an error, and what to try; the text is Markdown."""
+    """The explanation of an error and its remedies; the text is Markdown."""
 
     code: str
     title: str
@@ -38,10 +38,10 @@ def explanations() -> dict[str, Explanation]:
 
 
 def explanation(code: str) -> Explanation:
-    """Return what a code stands for.
+    """Return the explanation of a code.
 
     Raises:
-        UsageError: there is no such code.
+        UsageError: the code does not exist.
     """
     known = explanations()
     if code.upper() not in known:
@@ -51,7 +51,7 @@ def explanation(code: str) -> Explanation:
 
 
 def as_text(item: Explanation) -> str:
-    """Return an explanation as wrapped plain text, without Markdown's signs for code and emphasis."""
+    """Return an explanation as wrapped plain text, without Markdown for code and emphasis."""
     import textwrap
 
     plain = re.sub(r"\*\*|(?<!`)`(?!`)", "", item.text)

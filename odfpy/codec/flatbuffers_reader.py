@@ -1,8 +1,8 @@
-"""FlatBuffers to values, for bytes that strangers wrote.
+"""Decoding of FlatBuffers from untrusted sources.
 
-Every offset is checked against the buffer, and whatever is wrong raises `MalformedBlock`. Offsets may point anywhere,
-so that a small buffer could describe an endless or an exponentially large value: nesting, the number of values and the
-bytes of text are bounded. Nothing is assumed about alignment, so the unaligned structs of version 2 blocks read alike.
+Every offset is checked against the buffer, and any error raises `MalformedBlock`. Offsets may point anywhere, so a
+small buffer could describe an endless or exponentially large value: therefore nesting, the number of values and the
+bytes of text are bounded. Alignment is not required, so the unaligned structs of version 2 blocks are read as well.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ T = TypeVar("T")
 
 _MAX_DEPTH = 100
 _MAX_VALUES = 1_000_000  # tables and items of vectors in one buffer; readers of other languages have the same limit
-_MIN_TABLE = 8  # bytes that a table and the offset to it take
-_MIN_ITEM = 4  # bytes that an item of a vector takes
-_SHARING = 2  # writers may point to equal strings more than once
+_MIN_TABLE = 8  # minimum bytes of a table and the offset to it
+_MIN_ITEM = 4  # minimum bytes of an item of a vector
+_SHARING = 2  # writers may refer to equal strings more than once
 _NUMBERS = {(bits, signed): struct.Struct("<" + code) for bits, codes in {8: "Bb", 16: "Hh", 32: "Ii", 64: "Qq"}.items()
             for signed, code in zip((False, True), codes, strict=True)}  # fmt: skip
 
@@ -72,7 +72,7 @@ class _Reader:
         return value
 
     def follow(self, at: int) -> int:
-        """Return the place that the unsigned offset at a place points to."""
+        """Return the position that the unsigned offset at a position refers to."""
         return at + self.number(at, 32, signed=False)
 
     def sized(self, at: int) -> bytes:
@@ -100,7 +100,7 @@ class _Reader:
         return type_(**{field.name: self._field(type_, field, places, depth) for field in fields_of(type_)})
 
     def _places(self, at: int, count: int) -> list[int]:
-        """Return the places of the first `count` slots of the table; 0 where a slot is absent."""
+        """Return the positions of the first `count` slots of the table; 0 for absent slots."""
         vtable = at - self.number(at, 32, signed=True)
         size = self.number(vtable, 16, signed=False)
         table_size = self.number(vtable + 2, 16, signed=False)

@@ -1,7 +1,7 @@
-"""Values to FlatBuffers, in the one order that makes the bytes stable.
+"""Encoding of values as FlatBuffers, in a fixed order that makes the bytes reproducible.
 
-The fields of a record are walked in declared order, everything that lies out of line is written first, depth first;
-then the table is started and its slots are added in declared order. A plain scalar equal to 0 is left out, an optional
+The fields of a record are visited in declared order. All values outside of the table are written first, depth first;
+then the table is started, and its slots are added in declared order. A plain scalar equal to 0 is omitted; an optional
 one is written whenever it is present. See `docs/adr/0002-metadata-codec.md`.
 """
 
@@ -42,7 +42,7 @@ def write(value: Any) -> bytes:
     """Return the FlatBuffer whose root table is the given record.
 
     Raises:
-        OdfError: the library that is installed writes other bytes than those that hashes are made of.
+        OdfError: the installed library writes other bytes than those on which hashes are based.
     """
     _require_exact_bytes()
     builder = flatbuffers.Builder(1024)
@@ -52,8 +52,8 @@ def write(value: Any) -> bytes:
 
 @cache
 def _require_exact_bytes() -> None:
-    # Releases of flatbuffers before 25.12.19 let two tables of different sizes share a vtable. Their blocks can be
-    # read, but have other hashes, and nobody would notice before they meet those of another implementation.
+    # Releases of flatbuffers before 25.12.19 let two tables of different sizes share a vtable. Their blocks are
+    # readable, but have other hashes, which would only be noticed when they meet blocks of another implementation.
     builder = flatbuffers.Builder(64)
     for prepend in (builder.PrependUint64Slot, builder.PrependUint32Slot):
         builder.StartObject(1)
@@ -144,7 +144,7 @@ def _write_inline(builder: _Builder, slot: int, field: Field, value: Any) -> Non
         case Leaf(type_) if type_ is bool:
             builder.PrependBoolSlot(slot, value, default)
         case _:
-            # Not written ahead like the rest: a struct has no offset to it, its bytes lie within the table.
+            # Not written in advance like other values: a struct has no offset, its bytes are part of the table.
             builder.PrependStructSlot(slot, _write_timestamp(builder, value), 0)
 
 
@@ -162,7 +162,7 @@ def _write_timestamp(builder: _Builder, value: Timestamp) -> int:
 
 
 def _write_text(builder: _Builder, text: str) -> int:
-    # Not `CreateSharedString`: equal texts are written each time, as the bytes that make the hash have it.
+    # Not `CreateSharedString`: equal texts are written each time, since the hash is based on these bytes.
     offset: int = builder.CreateString(text)
     return offset
 

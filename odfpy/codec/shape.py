@@ -1,7 +1,7 @@
-"""The shape of a value type, read from its annotations once.
+"""The shape of a value type, derived from its annotations once.
 
-Metadata is plain frozen dataclasses. Every codec (FlatBuffers, YAML, JSON) is driven by the same description of
-them, so that a field is written down in exactly one place.
+Metadata consists of frozen dataclasses. All codecs (FlatBuffers, YAML, JSON) use the same description of them, so a
+field is declared in exactly one place.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from odfpy.dataset.identity import DatasetId
 from odfpy.dataset.names import DatasetAlias, DatasetRef
 from odfpy.values import dataclass
 
-# Values that have a form of their own in every codec.
+# Types with their own encoding in every codec.
 LEAVES = (str, bool, bytes, Timestamp, Duration, Multihash, DatasetId, DatasetAlias, ExtraAttributes)
 
 
@@ -66,7 +66,7 @@ class OneOf:
     members: tuple[type, ...]
 
     def member(self, kind: str) -> type | None:
-        """Return the member of that kind; case does not matter."""
+        """Return the member of a kind; case is ignored."""
         return next((member for member in self.members if kind_of(member).lower() == kind.lower()), None)
 
 
@@ -82,7 +82,7 @@ Shape: TypeAlias = Integer | Leaf | DatasetReference | Enumeration | Sequence | 
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """A field of a record: its name in Python, its name in documents, its shape, whether it may be absent."""
+    """A field of a record: its name in Python, its key in documents, its shape, and whether it is optional."""
 
     name: str
     key: str
@@ -98,7 +98,7 @@ def kind_of(member: type) -> str:
 
 @cache
 def fields_of(record: type) -> tuple[Field, ...]:
-    """Return the fields of a record, in declared order, which is the order on the wire."""
+    """Return the fields of a record, in declared order, which is the order of the wire format."""
     hints = get_type_hints(record, include_extras=True)
     return tuple(_field(field.name, hints[field.name]) for field in fields(record))
 
@@ -120,7 +120,7 @@ def shape_of(*arms: Any) -> Shape:
     """Return the shape of an annotation; several arms are a union.
 
     Raises:
-        TypeError: an annotation that no codec knows.
+        TypeError: no codec supports an annotation.
     """
     arms = tuple(arm for hint in arms for arm in _arms(hint))
     if set(arms) == set(get_args(DatasetRef)):

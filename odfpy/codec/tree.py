@@ -1,7 +1,7 @@
-"""Values to and from plain trees of dicts, lists, strings and numbers: the common form of YAML and JSON.
+"""Conversion between values and trees of dicts, lists, strings and numbers: the common form of YAML and JSON.
 
-Keys are camelCase, unions carry `kind:`, absent fields are left out. Reading is strict: unknown keys are refused, and
-every error names the path to the place.
+Keys are camelCase, unions have `kind:`, absent fields are omitted. Reading is strict: unknown keys are rejected, and
+every error names the path of the value.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class TreeError(MalformedManifest, code="E203"):
 
     Attributes:
         path: keys and positions of the invalid value.
-        problem: the error.
+        problem: description of the error.
     """
 
     path: Path
@@ -68,11 +68,11 @@ def format_path(path: Path) -> str:
 
 
 def to_tree(value: Any, type_: type | None = None) -> Any:
-    """Return the tree of a record; to write one with its `kind:`, see `to_tagged_tree`.
+    """Return the tree of a record; `to_tagged_tree` also writes its `kind:`.
 
     Args:
         value: the record.
-        type_: the class whose fields are written; its own by default.
+        type_: the class whose fields are written; by default the record's own.
     """
     return _write(Record(type_ or type(value)), value)
 
@@ -126,15 +126,15 @@ _LEAF_WRITERS: dict[type, Callable[[Any], Any]] = {
 
 
 def from_tree(type_: type[T] | Any, tree: Any, path: Path = ()) -> T:
-    """Read a value of the given dataclass or union.
+    """Return the value of a tree as the given dataclass or union.
 
     Args:
         type_: the dataclass or union.
         tree: dicts, lists and scalars.
-        path: the place in the document, for messages.
+        path: path of the tree in the document, for messages.
 
     Raises:
-        TreeError: the tree does not fit; the message names the path.
+        TreeError: the tree does not have the form of the type; the message names the path.
     """
     value: T = _read(shape_of(type_), tree, path)
     return value
@@ -181,7 +181,7 @@ def _read_union(shape: OneOf, tree: Any, path: Path) -> Any:
 
 
 def _from_sql(shape: OneOf, kind: Any) -> str | None:
-    """Return what to write for the name of a type as databases and programs have it."""
+    """Return a hint for the name of a type from databases or programs."""
     if Int64 not in shape.members or not isinstance(kind, str):
         return None
     meant = odf_type_for(kind)
@@ -278,7 +278,7 @@ def _expect_mapping(tree: Any, path: Path) -> dict[str, Any]:
 
 
 def _other_form(tree: Any, path: Path) -> str | None:
-    """Return what to write where people often write something else, as in the older form of `schema`."""
+    """Return a hint for common mistakes, such as the older form of `schema`."""
     match path, tree:
         case (*_, "inputs", int()), str():
             return f"An input has its name under the key `datasetRef`: write {{datasetRef: {tree}}}."

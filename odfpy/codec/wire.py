@@ -1,4 +1,4 @@
-"""Conventions that writer and reader of FlatBuffers share beyond the shapes."""
+"""Conventions of the FlatBuffers writer and reader that shapes do not determine."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from odfpy.codec.shape import Enumeration, Integer, Leaf, OneOf, Shape, fields_o
 from odfpy.data.timestamp import Timestamp
 
 ENUM_BITS = {"TimeUnit": 16}
-"""Width of enums that are not 32 bits wide, by name."""
+"""Bits of enums that are not 32 bits wide, by name."""
 
 
 def is_inline(shape: Shape) -> bool:
-    """Return whether the value lies in the table itself: scalars, enums and the `Timestamp` struct."""
+    """Return whether the value is stored in the table itself: scalars, enums and the `Timestamp` struct."""
     match shape:
         case Integer() | Enumeration():
             return True
@@ -24,5 +24,5 @@ def is_inline(shape: Shape) -> bool:
 
 @cache
 def slots_of(record: type) -> int:
-    """Return the slots of the table: a union takes two (type, then value)."""
+    """Return the number of slots of the table: a union takes two (type, then value)."""
     return sum(2 if isinstance(field.shape, OneOf) else 1 for field in fields_of(record))

@@ -1,6 +1,6 @@
-"""YAML text to and from plain trees, by the rules of YAML 1.2 (dates stay text, `yes` is not a truth value).
+"""Conversion between YAML and trees, by the rules of YAML 1.2 (dates are text, `yes` is not a truth value).
 
-The library is imported where there is something to read or to write: a short command often has neither.
+The library is only imported if there is something to read or write: many short commands do neither.
 """
 
 from __future__ import annotations
@@ -14,15 +14,15 @@ if TYPE_CHECKING:
 
 
 def load_documents(text: str, source: str | None = None) -> list[Document]:
-    """Return all documents of a text but empty ones, in time proportional to the text, whose length is limited.
+    """Return all non-empty documents of a text, in time linear in its length, which is limited.
 
     Args:
-        text: YAML.
-        source: where the text is from, for messages.
+        text: the YAML text.
+        source: origin of the text, for messages.
 
     Raises:
-        MalformedManifest: not YAML; the message names the line.
-        TooManyNodes: more than a manifest could need.
+        MalformedManifest: the text is not YAML; the message names the line.
+        TooManyNodes: the text has more nodes than any manifest needs.
     """
     if _is_comment(text):
         return []
@@ -46,8 +46,8 @@ def dump(tree: Any) -> str:
 
 
 def _is_comment(text: str) -> bool:
-    """Return whether nothing but comments stands there, as in the settings of a new workspace.
+    """Return whether a text only contains comments, like the settings of a new workspace.
 
-    What is not printable may break lines, or not be allowed: that is for the library to say.
+    Unprintable characters may break lines or be invalid: the library decides about them.
     """
     return all((not line or line[0] == "#") and line.isprintable() for line in text.split("\n"))

@@ -1,9 +1,10 @@
-"""The trees of YAML text: what PyYAML reads and writes, held to the rules of YAML 1.2; see `odfpy.codec.yaml`."""
+"""Reading and writing of YAML trees with PyYAML, by the rules of YAML 1.2; see `odfpy.codec.yaml`."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from functools import cache
 from typing import Any
 
 import yaml
@@ -26,12 +27,18 @@ _CONSTANTS: dict[str, bool | None] = {
     "": None, "~": None, "null": None, "Null": None, "NULL": None,
     "true": True, "True": True, "TRUE": True, "false": False, "False": False, "FALSE": False,
 }  # fmt: skip
-_NOT_IN_YAML = re.compile("[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
-_NOT_LITERAL = re.compile(r"\A[ \n]|[ \t](\n|\Z)|[^\t\n\x20-\x7e\xa0-\u2027\u202a-\ud7ff\ue000-\ufefe\uff00-\ufffd]")
+_NOT_IN_YAML = "[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]"
+_NOT_LITERAL = r"\A[ \n]|[ \t](\n|\Z)|[^\t\n\x20-\x7e\xa0-\u2027\u202a-\ud7ff\ue000-\ufefe\uff00-\ufffd]"
+
+
+@cache
+def _pattern(characters: str) -> re.Pattern[str]:
+    """Compile a pattern on first use: few texts need one, and it takes a hundredth of a short command."""
+    return re.compile(characters)
 
 
 class Document:
-    """One YAML document: its tree, and where every place in it is written.
+    """A YAML document: its tree, and the positions of all values.
 
     Attributes:
         tree: dicts, lists and scalars.
@@ -44,11 +51,11 @@ class Document:
         self.tree = self._build(node, ())
 
     def line_of(self, path: Path) -> int:
-        """Return the line of the deepest part of the path that the document has."""
+        """Return the line of the deepest part of a path that exists in the document."""
         return self.place_of(path)[0]
 
     def place_of(self, path: Path) -> tuple[int, int]:
-        """Return the line and column, both from 1, of the deepest part of the path; of its key if it has one."""
+        """Return the line and column, both from 1, of the deepest existing part of a path, or of its key."""
         while path and path not in self._places:
             path = path[:-1]
         return self._places.get(path, (self.line, 1))
@@ -78,7 +85,7 @@ def _scalar(node: Any) -> Any:
 
 
 def _plain(text: str) -> Any:
-    """Return what a text stands for where it is written without quotes."""
+    """Return the value of a text that is written without quotes."""
     if text in _CONSTANTS:
         return _CONSTANTS[text]
     if len(text) > _MAX_NUMBER_LENGTH:
@@ -89,8 +96,9 @@ def _plain(text: str) -> Any:
 
 
 def load(text: str) -> list[Document]:
-    """Return all documents of a text but empty ones; see `odfpy.codec.yaml.load_documents`."""
-    strange = _NOT_IN_YAML.search(text)
+    """Return all non-empty documents of a text; see `odfpy.codec.yaml.load_documents`."""
+    is_printable = all(map(str.isprintable, text.split("\n")))  # which all of YAML's characters but a few are
+    strange = None if is_printable else _pattern(_NOT_IN_YAML).search(text)
     if strange:
         line = text.count("\n", 0, strange.start()) + 1
         raise MalformedManifest(f"Line {line}: the character U+{ord(strange[0]):04X} cannot stand in YAML")
@@ -107,7 +115,7 @@ def load(text: str) -> list[Document]:
 
 
 def _check_events(text: str) -> None:
-    """Refuse what could make a small text a large tree, and what other readers would understand in other ways."""
+    """Reject texts that could expand to a large tree, or that other readers would interpret differently."""
     depth = documents = nodes = 0
     events: Iterator[Any] = yaml.parse(text, Loader=_Loader)
     for event in events:
@@ -119,7 +127,7 @@ def _check_events(text: str) -> None:
             raise TooManyNodes(
                 f"Line {line}: more than {what}", hint="Split the file. Is it data? `odf ingest` takes it."
             )
-        if isinstance(event, yaml.AliasEvent):  # a few aliases can stand for gigabytes
+        if isinstance(event, yaml.AliasEvent):  # a few aliases can expand to gigabytes
             raise MalformedManifest(f"Line {line}: aliases (*{event.anchor}) are not supported")
         if getattr(event, "tag", None) is not None:
             raise MalformedManifest(f"Line {line}: tags ({event.tag}) are not supported", hint="Put text in quotes.")
@@ -136,13 +144,14 @@ def _is_empty(node: Any) -> bool:
 
 
 class _Writer(_Dumper):  # type: ignore[misc]
-    """Block style, keys in their order, several lines of text as a literal block."""
+    """Writer of block style, with keys in their order, and texts of several lines as literal blocks."""
 
 
 def _write_text(dumper: Any, text: str) -> Any:
-    # The dumper thinks in YAML 1.1: it quotes some words that are text here, which is fine, but not all that are none.
+    # The dumper follows YAML 1.1: it quotes some words that are text in 1.2, which is harmless, but not all that are
+    # not.
     style = None
-    if "\n" in text and not _NOT_LITERAL.search(text):
+    if "\n" in text and not _pattern(_NOT_LITERAL).search(text):
         style = "|"
     elif not isinstance(_plain(text), str):
         style = "'"

@@ -1,7 +1,7 @@
 """Creation of datasets from DatasetSnapshot manifests (ODF specification, "DatasetSnapshot").
 
 1. read the manifests (`odfpy.coordinator.manifests`)
-2. sort them by dependency, whatever the order of the files
+2. sort them by dependency, regardless of the order of the files
 3. resolve inputs to ids, normalize queries
 4. let the engine analyze each query (`odfpy.coordinator.transform.checks`), so that unsupported ones are rejected
    here, not at the first pull
@@ -66,7 +66,7 @@ from odfpy.errors import (
 _NOT_IN_SNAPSHOTS = (Seed, AddData, ExecuteTransform, SetDataSchema)
 
 Check = Callable[[ChainState, "PlannedDatasets"], tuple[str, ...]]
-"""Lets the engine analyze the queries of a dataset; returns remarks, and raises an error for unsupported ones."""
+"""Analyzes the queries of a dataset; returns remarks, and raises an error for unsupported ones."""
 
 
 def add(
@@ -81,7 +81,7 @@ def add(
 ) -> list[AddResult]:
     """Create datasets from snapshots: all of them, or none if one is invalid or a dataset is locked.
 
-    Each is a separate commit: if the machine crashes or the disk fills up meanwhile, earlier ones are kept.
+    Each dataset is a separate commit: if the machine crashes or the disk fills up meanwhile, earlier ones are kept.
 
     Args:
         storage: the workspace.
@@ -94,7 +94,7 @@ def add(
 
     Raises:
         DatasetLocked, ConcurrentUpdate: another process writes to an existing one; nothing was added.
-        OdfError: a fault of one of them; nothing was added, unless a file could not be written.
+        OdfError: a snapshot is invalid; nothing was added, unless a file could not be written.
     """
     may_exist = replace_existing or keep_existing
     ordered = _in_order(storage, snapshots, may_exist=may_exist, may_lack_inputs=dry_run)
@@ -136,8 +136,8 @@ def _in_order(
             if isinstance(ref, DatasetAlias) and ref not in by_name and not may_lack_inputs:
                 _require_input(storage, name, ref, by_name)
         names = [existing.name_of(ref) if isinstance(ref, DatasetId) else ref for ref in refs]
-        known = [one for one in names if one is not None]
-        return known if may_exist else [one for one in known if one in by_name]
+        known = [input_name for input_name in names if input_name is not None]
+        return known if may_exist else [input_name for input_name in known if input_name in by_name]
 
     order = DependencyOrder(inputs_of, by_name)
     for name in by_name:
@@ -152,7 +152,7 @@ def _inputs(snapshot: DatasetSnapshot) -> tuple[TransformInput, ...]:
 
 @contextmanager
 def _hint_at_changed_inputs(snapshot: DatasetSnapshot, steps: Sequence[_Step]) -> Iterator[None]:
-    """Add to an error of a query that inputs changed by the same command have their new columns only later."""
+    """Extend the hint of a query error: inputs that the same command changes get their new columns only later."""
     try:
         yield
     except InvalidQuery as error:
@@ -297,7 +297,7 @@ def _plan_new(storage: Storage, planned: PlannedDatasets, snapshot: DatasetSnaps
 
 
 def _plan_existing(storage: Storage, planned: PlannedDatasets, snapshot: DatasetSnapshot) -> _Step | None:
-    """Append the changes of the manifest; history is kept."""
+    """Plan the changes of the manifest as new blocks of the existing dataset; its history is kept."""
     from odfpy.coordinator.transform.checks import remarks_on_sources
 
     try:

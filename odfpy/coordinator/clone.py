@@ -1,4 +1,4 @@
-"""`odf clone`: a new workspace for a copy of a dataset, as `git clone` makes a folder for a repository."""
+"""`odf clone`: create a workspace with a copy of a dataset, as `git clone` creates a folder with a repository."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ def dataset_url(text: str, folder: Path) -> str:
     """Return the URL of a dataset in another location.
 
     Args:
-        text: a URL or path; or `repository/name`, in the workspace that the folder is in.
+        text: a URL or path; or `repository/name`, in the workspace of the folder.
         folder: the current folder.
 
     Raises:
-        InvalidValue: it is none of these.
-        RepositoryNotFound: there is none; the message has a suggestion.
+        InvalidValue: the text is none of these.
+        RepositoryNotFound: the repository is not defined; the message has a suggestion.
     """
     if is_url(text) or is_path(text):
         return normalize_url(text)
@@ -39,7 +39,7 @@ def dataset_url(text: str, folder: Path) -> str:
 
 
 def clone(request: PullRequest, folder: Path, *, progress: ProgressSink) -> Iterator[PullResult]:
-    """Make a workspace and copy a dataset into it. A workspace without a dataset is removed again.
+    """Create a workspace and copy a dataset into it. A workspace without a dataset is removed again.
 
     Args:
         request: a pull of one URL.

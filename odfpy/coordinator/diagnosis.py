@@ -1,6 +1,6 @@
-"""`odf system diagnose`: check that the installation has what it needs, and works.
+"""`odf system diagnose`: check that the installation is complete and works.
 
-Each check is a function that returns what it found, or raises an `OdfError` with a hint.
+Each check is a function that returns a description, or raises an `OdfError` with a hint.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ from odfpy.settings.sections import SETTINGS
 
 DISTRIBUTION = "opendatafabric"
 MIN_FREE = 1 << 30
-"""Bytes that a disk should have left."""
+"""Minimum free space of a disk, in bytes."""
 
 MIN_MEMORY = 1 << 30
-"""Bytes of memory that Spark should find."""
+"""Minimum free memory for Spark, in bytes."""
 
 _PYTHONS = ((3, 10), (3, 13))
 # Imported to check that their native parts load; Spark is checked with the engine.
@@ -53,7 +53,7 @@ class CheckResult:
     Attributes:
         name: name of the check.
         ok: whether it succeeded.
-        detail: what was found.
+        detail: description of the result.
         hint: how to fix it if it failed.
     """
 
@@ -133,7 +133,7 @@ def _packages() -> str:
         wanted = requires(DISTRIBUTION) or []
     except PackageNotFoundError:
         return "not checked: odfpy runs from source and is not installed"
-    found, wrong = [], []
+    versions, wrong = [], []
     for requirement in wanted:
         match = _REQUIREMENT.match(requirement)
         if match is None or "extra ==" in requirement:
@@ -146,12 +146,12 @@ def _packages() -> str:
             continue
         tested = TESTED.get(name, installed)
         is_newer = _numbers(installed)[:2] > _numbers(tested)[:2]
-        found.append(f"{name} {installed}{f' (newer than {tested}, which was tested)' if is_newer else ''}")
+        versions.append(f"{name} {installed}{f' (newer than {tested}, which was tested)' if is_newer else ''}")
         if least and _numbers(installed) < _numbers(least):
             wrong.append(f"{name} {installed} is older than {least}")
     if wrong:
         raise OdfError(", ".join(wrong), hint=f"Install odfpy again: {sys.executable} -m pip install -U {DISTRIBUTION}")
-    return ", ".join(found)
+    return ", ".join(versions)
 
 
 def _numbers(version: str) -> tuple[int, ...]:
@@ -159,7 +159,7 @@ def _numbers(version: str) -> tuple[int, ...]:
 
 
 def _bytes() -> str:
-    """Check that blocks are serialized to exactly the hashed bytes, whatever the library versions."""
+    """Check that blocks are serialized to exactly the hashed bytes, with all versions of libraries."""
     from odfpy.chain.block import MetadataBlock
     from odfpy.chain.encoding import encode_block
     from odfpy.chain.events import SetInfo
@@ -167,10 +167,10 @@ def _bytes() -> str:
 
     time = Timestamp.parse("2024-01-02T03:04:05.678Z")
     block = MetadataBlock(system_time=time, prev_block_hash=None, sequence_number=1, event=SetInfo("known", ("a", "b")))
-    found = Multihash.of(encode_block(block))
-    if found != _KNOWN_HASH:
+    actual = Multihash.of(encode_block(block))
+    if actual != _KNOWN_HASH:
         raise OdfError(
-            f"a reference block has the hash {found} here, and not {_KNOWN_HASH}",
+            f"a reference block has the hash {actual} here, and not {_KNOWN_HASH}",
             hint=f"Install odfpy again: {sys.executable} -m pip install -U {DISTRIBUTION}",
         )
     return "a reference block has the expected hash"
@@ -278,11 +278,11 @@ def _locks(workspace: Workspace) -> str:
 
 
 def _datasets(workspace: Workspace) -> str:
-    found, damaged = workspace.datasets.survey()
+    intact, damaged = workspace.datasets.survey()
     if damaged:
         names = ", ".join(dataset.name for dataset in damaged)
-        raise IntegrityError(f"{len(damaged)} of {len(found) + len(damaged)} are damaged: {names}", hint="odf list")
-    return f"{len(found)}, all can be read; `odf verify --all` checks them thoroughly"
+        raise IntegrityError(f"{len(damaged)} of {len(intact) + len(damaged)} are damaged: {names}", hint="odf list")
+    return f"{len(intact)}, all can be read; `odf verify --all` checks them thoroughly"
 
 
 # --- The engines -----------------------------------------------------------------------------------------------------

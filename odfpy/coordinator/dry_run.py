@@ -62,7 +62,7 @@ class PlannedInput:
         name: a file, a URL, or a dataset.
         size: its size in bytes, if known.
         num_records: number of its rows, if known before it is fetched.
-        kept: bytes of it that an earlier pull has fetched, and that need not be fetched again.
+        kept: bytes that an earlier pull has already fetched.
     """
 
     name: str
@@ -78,7 +78,7 @@ class PullPlan:
     Attributes:
         name: alias or remote reference, as the user knows it.
         expectation: the expected outcome.
-        inputs: the inputs that would be read.
+        inputs: the inputs that the pull would read.
         warnings: warnings about these inputs.
         notes: remarks for the user.
         seconds: how many seconds the plan took.
@@ -96,7 +96,7 @@ class PullPlan:
 
 @dataclass(frozen=True, slots=True)
 class DryRun:
-    """Determines what a puller would do.
+    """A dry run: determines what a pull would do.
 
     Attributes:
         puller: the puller, whose pull is not run.
@@ -192,14 +192,14 @@ class DryRun:
             options=limits.sources,
             tell_clock=clock.note_time,
         )
-        found = preview(source.fetch, context)
-        if found.inputs:
+        previewed = preview(source.fetch, context)
+        if previewed.inputs:
             clock.require()
-        notes = () if found.remark is None else (found.remark,)
-        if found.inputs is None:
+        notes = () if previewed.remark is None else (previewed.remark,)
+        if previewed.inputs is None:
             return PullPlan(name=str(dataset.handle), expectation=Expectation.UNKNOWN, notes=notes)
-        inputs = tuple(PlannedInput(item.name, item.size, kept=item.kept) for item in found.inputs)
-        warnings = (*warnings_ahead(dataset, source, found.inputs), *clock.warnings())
+        inputs = tuple(PlannedInput(item.name, item.size, kept=item.kept) for item in previewed.inputs)
+        warnings = (*warnings_ahead(dataset, source, previewed.inputs), *clock.warnings())
         ingested = IngestedFiles.of_source(dataset, source)
         if ingested is not None and not request.force:
             warnings = (*ingested.warnings(context), *warnings)
@@ -238,28 +238,30 @@ class DryRun:
             raise DatasetNotFound(f"No dataset there: {source.refs.describe(HEAD)}")
         if head == dataset.state.head:
             return _plan(name, ())
-        found = compare_chains(source, head, dataset.layout, dataset.state.head)
+        comparison = compare_chains(source, head, dataset.layout, dataset.state.head)
         notes: tuple[str, ...] = ()
-        if found.target:
+        if comparison.target:
             remotes = self.puller.remotes
             options = TransferOptions(seen=remotes.seen_heads(dataset).get(url))
             try:
                 with hint_if_diverged(dataset, url, remotes.pull_command(dataset, url)):
-                    resolve_divergence(found, source, head, dataset.layout, dataset.state.head, options)
+                    resolve_divergence(comparison, source, head, dataset.layout, dataset.state.head, options)
             except (DatasetsDiverged, HistoryRewritten):
                 if not self.puller.request.force:
                     raise
-                notes = (f"drops {count_of(len(found.target), 'block')} here: the remote has a different history",)
+                notes = (f"drops {count_of(len(comparison.target), 'block')} here: the remote has a different history",)
             else:
                 return _plan(name, (), ("the remote has nothing new; this copy is ahead",))
-        if not found.source:
+        if not comparison.source:
             return PullPlan(name=name, expectation=Expectation.NEW, notes=notes)
         clock = self.puller.copies.limits.clock
-        require_past(found.source[-1].hashed.block.system_time, dataset.state.system_time, clock, without_user(url))
-        slices = [data for block in found.source if (data := new_data_of(block.hashed.block.event)) is not None]
+        require_past(
+            comparison.source[-1].hashed.block.system_time, dataset.state.system_time, clock, without_user(url)
+        )
+        slices = [data for block in comparison.source if (data := new_data_of(block.hashed.block.event)) is not None]
         rows = sum(data.offset_interval.num_rows for data in slices)
         copied = PlannedInput(without_user(url), sum(data.size for data in slices), rows)
-        return _plan(name, (copied,), (count_of(len(found.source), "block"), *notes))
+        return _plan(name, (copied,), (count_of(len(comparison.source), "block"), *notes))
 
     def _new_copy(self, ref: str) -> PullPlan:
         url = resolve_remote(ref, self.puller.remotes.registry)

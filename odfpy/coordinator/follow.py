@@ -29,7 +29,7 @@ RETRY = 5.0
 """Seconds until a retry after a pull failed or a server disconnected."""
 
 MAX_RETRY = 300.0
-"""Seconds that this never exceeds."""
+"""Maximum of the growing pause between retries, in seconds."""
 
 _TURN = 0.5
 _LOGGER = logging.getLogger("odfpy")
@@ -40,9 +40,9 @@ class FollowPace:
     """The timing of checks for new data.
 
     Attributes:
-        interval: seconds between two polls of a place without events.
-        retry: seconds until the next attempt after an error; doubled each time.
-        breath: minimum seconds between two pulls, however much a server announces.
+        interval: seconds between two polls of a location without events.
+        retry: seconds until the next attempt after an error; doubled after each further error.
+        breath: minimum seconds between two pulls, even if the server announces more heads.
     """
 
     interval: float = INTERVAL
@@ -66,29 +66,29 @@ class Follow:
     ) -> None:
         """
         Args:
-            storage: where they are.
-            request: the initial request.
+            storage: the workspace.
+            request: the request of the first pull.
             pull: function that pulls datasets.
-            pace: how often to poll.
+            pace: intervals of polls and retries.
         """
         self._storage = storage
         self._request = request
         self._transfers = Transfers(storage)
         self._pull = pull
         self._pace = pace or FollowPace()
-        self._changed: dict[DatasetId, None] = {}  # each once, however often a server announces it
+        self._changed: dict[DatasetId, None] = {}  # a set in insertion order
         self._has_changed = threading.Event()
         self._end = threading.Event()
         self._failures: Counter[DatasetId] = Counter()
 
     def run(self) -> Iterator[PullResult]:
-        """Pull some datasets, then again whenever the source of a copy among them may have changed.
+        """Pull datasets, then pull them again whenever the source of a copy among them may have changed.
 
         Yields:
-            A result for each dataset first, then for each that has changed or failed.
+            A result for each dataset of the first pull, then one for each dataset that has changed or failed.
 
         Raises:
-            UsageError: none of them is a copy.
+            UsageError: none of the datasets is a copy.
         """
         names = []
         for result in self._pull(self._request):
@@ -151,7 +151,7 @@ class Follow:
         return replace(self._request, refs=refs, all=False, recursive=False, as_name=None)
 
     def _take_changed(self) -> list[DatasetId]:
-        """Wait for changes; return the datasets, each once, or none when it is time to stop."""
+        """Wait for changes; return the changed datasets, or an empty list after `stop`."""
         while not self._end.is_set():
             if self._has_changed.wait(_TURN):
                 self._has_changed.clear()
@@ -174,7 +174,7 @@ class Follow:
         timer.start()
 
     def _listen(self, dataset: StoredDataset, url: str) -> None:
-        """Enqueue a dataset whenever its source may have changed."""
+        """Enqueue a dataset whenever its source may have changed; runs in a thread."""
         failures = 0
         while not self._end.is_set():
             try:
@@ -188,10 +188,10 @@ class Follow:
             except NoEvents:
                 self._enqueue(dataset.handle.id)
                 pause = self._pace.interval
-            except OdfError:  # a pull would report the error; a server may be away for a while
+            except OdfError:  # a pull would report the error; the server may be unavailable for a while
                 pause = self._pace.after(failures) if failures else 0.0
                 failures += 1
-            except Exception:  # any bug: the thread must not end silently
+            except Exception:  # any bug: the thread must not end without a report
                 _LOGGER.exception("Listening to %s failed; trying again", shown_url(url))
                 failures += 1
                 pause = self._pace.after(failures)

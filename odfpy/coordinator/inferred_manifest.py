@@ -1,4 +1,4 @@
-"""The text of an inferred manifest: what was found in the data, with comments on reasons and alternatives."""
+"""Text of an inferred manifest: the findings, with comments on reasons and alternatives."""
 
 from __future__ import annotations
 
@@ -19,55 +19,55 @@ if TYPE_CHECKING:
 _PLAIN: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]*")
 _WORDS: Final = frozenset({"true", "false", "null", "yes", "no", "on", "off", "y", "n"})  # special in some YAML version
 _UNBROKEN: Final = re.compile(r"(?:`[^`]*`|[^ ])+")
-_MAX_LENGTH: Final = 110  # characters of a line of comment
+_MAX_LENGTH: Final = 110  # maximum length of a comment line, in characters
 _MAX_NAMED: Final = 10
 
 
-def manifest_text(name: str, found: Findings) -> str:
+def manifest_text(name: str, findings: Findings) -> str:
     """Return a commented manifest, which users are expected to review.
 
     Args:
         name: name of the dataset.
-        found: what was inferred.
+        findings: what was inferred.
     """
-    return "\n".join(line.rstrip() for line in _lines(name, found)) + "\n"
+    return "\n".join(line.rstrip() for line in _lines(name, findings)) + "\n"
 
 
-def _lines(name: str, found: Findings) -> Iterator[str]:
-    yield from _comment("", f"Inferred from {_seen(found)}. Read it, change what is wrong, then run `odf add`.")
-    for remark in found.remarks:
+def _lines(name: str, findings: Findings) -> Iterator[str]:
+    yield from _comment("", f"Inferred from {_seen(findings)}. Read it, change what is wrong, then run `odf add`.")
+    for remark in findings.remarks:
         yield from _comment("", f"Not certain: {remark}.")
     yield from ("kind: DatasetSnapshot", "version: 1", "content:")
     yield f"  name: {_scalar(name)}"
     yield from ("  kind: Root", "  metadata:")
-    yield from _vocabulary(found)
+    yield from _vocabulary(findings)
     yield from ("    - kind: SetPollingSource", "      fetch:")
-    yield from _fetch(found)
-    yield from _prepare(found)
-    yield from ("      read:", *_read(found))
-    yield from ("      merge:", *_merge(found))
+    yield from _fetch(findings)
+    yield from _prepare(findings)
+    yield from ("      read:", *_read(findings))
+    yield from ("      merge:", *_merge(findings))
 
 
-def _seen(found: Findings) -> str:
-    """Describe what the findings are based on."""
-    files = len(found.sample.names)
-    return f"{_rows(found)} of {found.sample.name}" + (f", the first of {files} files" if files > 1 else "")
+def _seen(findings: Findings) -> str:
+    """Describe the sample that the findings are based on."""
+    files = len(findings.sample.names)
+    return f"{_rows(findings)} of {findings.sample.name}" + (f", the first of {files} files" if files > 1 else "")
 
 
-def _rows(found: Findings) -> str:
-    """Return which rows were examined."""
-    rows = f"{found.rows} row" + "s" * (found.rows != 1)
-    return f"the first {rows}" if not found.is_whole else f"all {rows}" if found.rows > 1 else f"the {rows}"
+def _rows(findings: Findings) -> str:
+    """Describe the rows that were examined."""
+    rows = f"{findings.rows} row" + "s" * (findings.rows != 1)
+    return f"the first {rows}" if not findings.is_whole else f"all {rows}" if findings.rows > 1 else f"the {rows}"
 
 
 # --- Parts -----------------------------------------------------------------------------------------------------------
 
 
-def _vocabulary(found: Findings) -> Iterator[str]:
-    if found.vocabulary is None:
+def _vocabulary(findings: Findings) -> Iterator[str]:
+    if findings.vocabulary is None:
         return
-    names = to_tree(found.vocabulary)
-    columns = {column.name for column in found.columns}
+    names = to_tree(findings.vocabulary)
+    columns = {column.name for column in findings.columns}
     yield "    - kind: SetVocab"
     if not columns.issuperset(names.values()):
         yield from _comment("      ", "Columns of the data have the names of system columns, which get others.")
@@ -80,43 +80,43 @@ def _vocabulary(found: Findings) -> Iterator[str]:
             yield f"      {key}: {_scalar(value)}"
 
 
-def _fetch(found: Findings) -> Iterator[str]:
-    tree = to_tagged_tree(found.fetch)
+def _fetch(findings: Findings) -> Iterator[str]:
+    tree = to_tagged_tree(findings.fetch)
     event_time = tree.pop("eventTime", None)
     for key, value in tree.items():
         if key == "path":
             yield from _comment("        ", "Each file is ingested once, in the order of names.")
         yield f"        {key}: {_flow(value)}"
     if event_time is not None:
-        yield from _comment("        ", f"{_no_event_time(found)} Rows get {_time_of(found)}.")
+        yield from _comment("        ", f"{_no_event_time(findings)} Rows get {_time_of(findings)}.")
         yield "        eventTime:"
         yield from (f"          {key}: {_flow(value)}" for key, value in event_time.items())
 
 
-def _no_event_time(found: Findings) -> str:
-    others = found.event_time.others
+def _no_event_time(findings: Findings) -> str:
+    others = findings.event_time.others
     if not others:
         return "No column has dates or times that could be the event time."
     return f"No event time was chosen; columns with dates or times: {_names(others)} (SetVocab, eventTimeColumn)."
 
 
-def _time_of(found: Findings) -> str:
-    source = found.fetch.event_time
+def _time_of(findings: Findings) -> str:
+    source = findings.fetch.event_time
     kind = None if source is None else source.KIND
     if kind == "FromPath":
         return "the time in the name of their file"
-    of_server = not isinstance(found.fetch, FetchFilesGlob) and not found.fetch.url.startswith("file:")
+    of_server = not isinstance(findings.fetch, FetchFilesGlob) and not findings.fetch.url.startswith("file:")
     return "the time when their file was last modified" + (", or fetched if the server does not tell" * of_server)
 
 
-def _prepare(found: Findings) -> Iterator[str]:
-    if found.prepare:
+def _prepare(findings: Findings) -> Iterator[str]:
+    if findings.prepare:
         yield "      prepare:"
-        yield from (f"        - {_flow(to_tagged_tree(step))}" for step in found.prepare)
+        yield from (f"        - {_flow(to_tagged_tree(step))}" for step in findings.prepare)
 
 
-def _read(found: Findings) -> Iterator[str]:
-    tree = to_tagged_tree(replace(found.read, schema=None))
+def _read(findings: Findings) -> Iterator[str]:
+    tree = to_tagged_tree(replace(findings.read, schema=None))
     if tree.get("separator") == "\t":
         tree["separator"] = "\\t"
     if tree.get("separator") == ",":
@@ -124,17 +124,17 @@ def _read(found: Findings) -> Iterator[str]:
     for key, value in tree.items():
         note = _NOTES.get(key)
         yield f"        {key}: {_flow(value)}" + (f"  # {note}" if note else "")
-    for one in found.left_out:
-        yield from _comment("        ", f"Left out {one.name!r}: {one.reason}.")
+    for field in findings.left_out:
+        yield from _comment("        ", f"Left out {field.name!r}: {field.reason}.")
     yield "        schema:"
     yield from _comment("          ", "A type that is not an Option is required: its values are never null.")
     yield "          fields:"
-    for column in found.columns:
+    for column in findings.columns:
         if column.origin is not None:
             yield from _comment("            ", f"called {column.origin!r} in the file")
         if column.remark is not None:
             yield from _comment("            ", column.remark)
-        yield f"            - {_field(column)}" + _role(column, found)
+        yield f"            - {_field(column)}" + _role(column, findings)
 
 
 _NOTES: Final = {
@@ -145,24 +145,24 @@ _NOTES: Final = {
 }
 
 
-def _role(column: Column, found: Findings) -> str:
-    chosen = found.event_time.column
+def _role(column: Column, findings: Findings) -> str:
+    chosen = findings.event_time.column
     if chosen is None or chosen.name != column.name:
         return ""
-    others = found.event_time.others
-    nulls = f"; null in {found.event_time.nulls} of {_rows(found)}" if found.event_time.nulls else ""
+    others = findings.event_time.others
+    nulls = f"; null in {findings.event_time.nulls} of {_rows(findings)}" if findings.event_time.nulls else ""
     return "  # the event time" + nulls + (f"; others that could be: {_spelled(_names(others))}" if others else "")
 
 
-def _merge(found: Findings) -> Iterator[str]:
-    yield from _comment("        ", f"{found.choice.strategy.KIND}: {found.choice.reason}.")
-    if found.keys:
-        keys = "; ".join(_names(key.columns, " + ") for key in found.keys)
-        yield from _comment("        ", f"Without nulls and unique in {_rows(found)}: {keys}.")
-    elif found.rows:
+def _merge(findings: Findings) -> Iterator[str]:
+    yield from _comment("        ", f"{findings.choice.strategy.KIND}: {findings.choice.reason}.")
+    if findings.keys:
+        keys = "; ".join(_names(key.columns, " + ") for key in findings.keys)
+        yield from _comment("        ", f"Without nulls and unique in {_rows(findings)}: {keys}.")
+    elif findings.rows:
         yield from _comment("        ", "No column, and no two of them, are without nulls and unique in the rows seen.")
-    yield from (f"        {line}" for line in _strategy(found.choice.strategy))
-    for other in found.others:
+    yield from (f"        {line}" for line in _strategy(findings.choice.strategy))
+    for other in findings.others:
         yield from _comment("        ", f"If {other.reason}:")
         yield from (f"        # {line}" for line in _strategy(other.strategy))
 
@@ -182,7 +182,7 @@ def _names(names: Sequence[str], between: str = ", ") -> str:
 
 
 def _comment(indent: str, text: str) -> Iterator[str]:
-    """Yield the lines of a comment. Names and values from the data cannot end it: special characters are escaped."""
+    """Yield the lines of a comment. Special characters are escaped, so that values from the data cannot end it."""
     line = ""
     for word in _UNBROKEN.findall(_spelled(text)):
         if line and len(indent) + len(line) + len(word) > _MAX_LENGTH:
@@ -197,7 +197,7 @@ def _field(column: Column) -> str:
 
 
 def _flow(tree: Any) -> str:
-    """Return a tree on one line; a type without parameters is written as its name."""
+    """Return a tree as YAML in flow style, on one line; a type without parameters is written as its name."""
     if isinstance(tree, dict):
         if tree.keys() == {"kind"}:
             return _scalar(tree["kind"])
@@ -208,49 +208,49 @@ def _flow(tree: Any) -> str:
 
 
 def _scalar(text: str) -> str:
-    """Return a text, quoted if it could be taken for something else."""
+    """Return a YAML scalar, quoted if YAML could read the plain text as another type."""
     if _PLAIN.fullmatch(text) and text.lower() not in _WORDS:
         return text
     return '"' + _spelled(re.sub(r'(["\\])', r"\\\1", text)) + '"'
 
 
 def _spelled(text: str) -> str:
-    """Escape all non-printable characters, as YAML does in quotes, so that the text stays on its line."""
-    return "".join(one if one.isprintable() else _code(ord(one)) for one in text)
+    """Escape non-printable characters as in quoted YAML scalars, so that the text stays on one line."""
+    return "".join(character if character.isprintable() else _code(ord(character)) for character in text)
 
 
 def _code(code: int) -> str:
     return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
 
 
-def findings_tree(found: Findings) -> dict[str, Any]:
+def findings_tree(findings: Findings) -> dict[str, Any]:
     """Return the findings as a tree, for programs.
 
     Args:
-        found: what was inferred.
+        findings: what was inferred.
     """
-    chosen = found.event_time.column
+    chosen = findings.event_time.column
     return {
-        "input": found.sample.name,
-        "inputs": max(1, len(found.sample.names)),
-        "rows": found.rows,
-        "isWhole": found.is_whole,
-        "fetch": to_tagged_tree(found.fetch),
-        "prepare": [to_tagged_tree(step) for step in found.prepare],
-        "read": to_tagged_tree(replace(found.read, schema=None)),
+        "input": findings.sample.name,
+        "inputs": max(1, len(findings.sample.names)),
+        "rows": findings.rows,
+        "isWhole": findings.is_whole,
+        "fetch": to_tagged_tree(findings.fetch),
+        "prepare": [to_tagged_tree(step) for step in findings.prepare],
+        "read": to_tagged_tree(replace(findings.read, schema=None)),
         "columns": [
             {"name": column.name, "type": type_text(column.type), "origin": column.origin, "remark": column.remark}
-            for column in found.columns
+            for column in findings.columns
         ],
-        "leftOut": [{"name": one.name, "reason": one.reason} for one in found.left_out],
+        "leftOut": [{"name": field.name, "reason": field.reason} for field in findings.left_out],
         "eventTime": {
             "column": None if chosen is None else chosen.name,
-            "others": list(found.event_time.others),
-            "nulls": found.event_time.nulls,
+            "others": list(findings.event_time.others),
+            "nulls": findings.event_time.nulls,
         },
-        "keys": [list(key.columns) for key in found.keys],
-        "merge": {**to_tagged_tree(found.choice.strategy), "reason": found.choice.reason},
-        "others": [{**to_tagged_tree(other.strategy), "reason": other.reason} for other in found.others],
-        "vocabulary": None if found.vocabulary is None else to_tree(found.vocabulary),
-        "remarks": list(found.remarks),
+        "keys": [list(key.columns) for key in findings.keys],
+        "merge": {**to_tagged_tree(findings.choice.strategy), "reason": findings.choice.reason},
+        "others": [{**to_tagged_tree(other.strategy), "reason": other.reason} for other in findings.others],
+        "vocabulary": None if findings.vocabulary is None else to_tree(findings.vocabulary),
+        "remarks": list(findings.remarks),
     }

@@ -1,4 +1,4 @@
-"""`odf new --from`: a manifest is inferred from data, with the first rows as its dataset would have them."""
+"""`odf new --from`: infer a manifest from data, and preview the first rows of its dataset."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from odfpy.coordinator.storage.workspace_folder import WorkspaceFolder
 from odfpy.data.timestamp import Timestamp
 from odfpy.data.vocabulary import DEFAULT_VOCABULARY
 from odfpy.dataset.names import DatasetAlias
-from odfpy.errors import InvalidValue, NotFound, UsageError, WorkspaceNotFound
+from odfpy.errors import FetchError, InvalidValue, NotFound, UsageError, WorkspaceNotFound
 from odfpy.http.url import split_url, without_user
 
 if TYPE_CHECKING:
@@ -55,20 +55,20 @@ class InferredManifest:
 
 
 def infer_manifest(place: str, name: str | None, folder: Path) -> InferredManifest:
-    """Examine some data, and write the manifest of a dataset that ingests it.
+    """Examine data, and write the manifest of a dataset that ingests it.
 
-    Nothing is written but scratch files. A workspace is not required; if there is one, its settings apply, and paths of
-    files in it are relative to its folder.
+    Only scratch files are written. A workspace is not required; inside of one, its settings apply, and file paths in it
+    are relative to its root.
 
     Args:
         place: a file, a folder, a pattern of files, or a URL.
-        name: name of the dataset, None to take it from the place.
-        folder: where to search for the workspace.
+        name: name of the dataset, None to derive it from the place.
+        folder: the folder in which the search for a workspace begins.
 
     Raises:
-        IngestError: the data cannot be fetched or read, or there is none; the message says what and where.
-        UsageError: the place is invalid, or gives no name.
-        NotFound: there is no such file.
+        IngestError: the data is missing, or cannot be fetched or read; the message says where.
+        UsageError: the place is invalid, or no name can be derived from it.
+        NotFound: the file does not exist.
     """
     from odfpy.ingest.fetch import FetchContext
     from odfpy.ingest.inference.infer import first_rows, infer
@@ -90,24 +90,24 @@ def infer_manifest(place: str, name: str | None, folder: Path) -> InferredManife
             retries=limits.retries,
             options=limits.sources,
         )
-        found = infer(step, context, limits.unpack)
-        found = replace(found, remarks=(*found.remarks, *_remarks_on_secrets(step)))
-        text = manifest_text(alias, found)
-        # The rows are produced with the manifest as it is written and parsed again, so they show its effect.
+        findings = infer(step, context, limits.unpack)
+        findings = replace(findings, remarks=(*findings.remarks, *_remarks_on_secrets(step)))
+        text = manifest_text(alias, findings)
+        # Parse the written manifest and produce the rows with it, so that the preview shows its effect.
         (snapshot,) = load_snapshots(text, "the inferred manifest", check_feasible)
         source = next(event for event in snapshot.metadata if isinstance(event, SetPollingSource))
         named = next((event for event in snapshot.metadata if isinstance(event, SetVocab)), None)
         vocabulary = named.vocabulary if named else DEFAULT_VOCABULARY
-        rows = first_rows(source, vocabulary, found, now, Path(scratch))
+        rows = first_rows(source, vocabulary, findings, now, Path(scratch))
     shown = rows.drop_columns([vocabulary.system_time_column]) if rows.num_columns else rows
-    return InferredManifest(alias, text, shown, findings_tree(found))
+    return InferredManifest(alias, text, shown, findings_tree(findings))
 
 
 def name_for(source: str) -> str:
-    """Return a name for the dataset of a place: that of its file or folder, without suffixes for the format.
+    """Derive the name of a dataset from its source: the name of the file or folder, without suffixes of the format.
 
     Raises:
-        UsageError: the name is not valid for a dataset, or the place is no URL.
+        UsageError: the name is not a valid dataset name, or the source is not a valid URL.
     """
     path = unquote(split_url(source).path) if _is_url(source) else source
     parts = [part for part in PurePosixPath(os.path.normpath(path)).parts if not glob.has_magic(part)]
@@ -133,7 +133,7 @@ def _remarks_on_secrets(step: FetchUrl | FetchFilesGlob) -> tuple[str, ...]:
 
 
 def _root(folder: Path) -> tuple[Path, bool]:
-    """Return the folder that relative paths refer to, and whether it is that of a workspace."""
+    """Return the folder that relative paths refer to, and whether it is the root of a workspace."""
     try:
         return WorkspaceFolder.find(folder).root, True
     except WorkspaceNotFound:
@@ -145,18 +145,23 @@ def _is_url(source: str) -> bool:
 
 
 def _fetch_step(source: str, root: Path, *, is_workspace: bool) -> FetchUrl | FetchFilesGlob:
-    """Return the fetch step for a place, with paths that do not depend on the current folder.
+    """Return the fetch step for a source, with paths that do not depend on the current folder.
 
     Raises:
-        NotFound: there is no such file.
-        UsageError: it is not a valid place.
+        NotFound: the file does not exist.
+        FetchError: its name is not UTF-8.
+        UsageError: the source is invalid.
     """
+    from odfpy.ingest.read.json_columns import is_encodable
+
     if not source:
         raise UsageError("--from must be a file, a folder or a URL, not an empty string")
     if _is_url(source):
         return FetchUrl(_whole_file_url(source, root, is_workspace=is_workspace))
-    path = Path(os.path.abspath(source))  # noqa: PTH100 - `..` and links are as they were typed
-    if os.path.isfile(path):  # noqa: PTH113 - also of a name that is too long, or in a folder of others
+    path = Path(os.path.abspath(source))  # noqa: PTH100 - keeps `..` and links as typed
+    if not is_encodable(str(path)):  # the chain and manifests are UTF-8
+        raise FetchError(f"File name {source!a} is not UTF-8", hint="Rename the file.")
+    if os.path.isfile(path):  # noqa: PTH113 - also handles names that are too long, and unreadable folders
         return FetchUrl("file:" + quote(_from_root(path, root, is_workspace=is_workspace)))
     if os.path.isdir(path):  # noqa: PTH112
         pattern = glob.escape(_from_root(path, root, is_workspace=is_workspace)) + "/" + _pattern_in(path)
@@ -181,19 +186,19 @@ def _whole_file_url(url: str, root: Path, *, is_workspace: bool) -> str:
 
 
 def _from_root(path: Path, root: Path, *, is_workspace: bool, start: str | None = None) -> str:
-    """Return a path relative to the workspace's folder, if it is in there; else the absolute path."""
+    """Return a path relative to the workspace's root if the path is inside of it, else the absolute path."""
     if is_workspace:
-        for one in (path, path.resolve()):
-            if one.is_relative_to(start or root):
-                return one.relative_to(start or root).as_posix()
+        for candidate in (path, path.resolve()):
+            if candidate.is_relative_to(start or root):
+                return candidate.relative_to(start or root).as_posix()
     return path.as_posix()
 
 
 def _pattern_in(folder: Path) -> str:
-    """Return a pattern for the data files of a folder: those with its most frequent suffix.
+    """Return a pattern for the data files of a folder: all files with its most frequent suffix.
 
     Raises:
-        NotFound: there are none.
+        NotFound: no file has a known suffix.
         UsageError: the folder cannot be read.
     """
     try:
@@ -208,9 +213,9 @@ def _pattern_in(folder: Path) -> str:
 
 
 def _endings(name: str) -> list[str]:
-    """Return the suffixes of a name that tell a format, such as `.csv` and `.gz`."""
-    found: list[str] = []
+    """Return the suffixes of a name that identify a format, such as `.csv` and `.gz`."""
+    suffixes: list[str] = []
     while (suffix := PurePosixPath(name).suffix) and suffix.lower() in _SUFFIXES:
-        found.insert(0, suffix)
+        suffixes.insert(0, suffix)
         name = name.removesuffix(suffix)
-    return found
+    return suffixes

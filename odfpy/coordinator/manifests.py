@@ -1,4 +1,4 @@
-"""Reading of DatasetSnapshot manifests from files, folders, URLs and standard input."""
+"""Read DatasetSnapshot manifests from files, folders, URLs and standard input."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from difflib import unified_diff
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO, Final
+from typing import TYPE_CHECKING, Any, BinaryIO, Final
 from urllib.parse import unquote, urlsplit
 
 from odfpy.chain.block import DatasetSnapshot
 from odfpy.chain.encoding import dump_snapshot, load_snapshots
 from odfpy.chain.events import AddPushSource, SetPollingSource, SetVocab
 from odfpy.chain.state import ChainState
+from odfpy.codec.tree import Path as TreePath
 from odfpy.codec.tree import TreeError
-from odfpy.coordinator.schedules.scheduled_snapshot import with_schedule
 from odfpy.data.vocabulary import DEFAULT_VOCABULARY
 from odfpy.dataset.names import DatasetAlias
 from odfpy.errors import InvalidValue, MalformedManifest, NotFound, OdfError, UsageError, did_you_mean
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from odfpy.ingest.source_checks import SourceFault
 
 MAX_MANIFEST_SIZE: Final = 16 << 20
-"""Bytes of one source of manifests; they carry documentation, so that there is room for some."""
+"""Maximum size of one source of manifests in bytes; manifests may include documentation."""
 
 _SUFFIXES: Final = (".yaml", ".yml")
 _STDIN: Final = "standard input"
@@ -42,11 +42,11 @@ def load(
     Args:
         sources: files, URLs, folders and `-`.
         recursive: whether folders are searched.
-        stdin: the stream that `-` stands for.
+        stdin: the stream to read for `-`.
 
     Raises:
-        MalformedManifest: it is invalid, or has something that can never work; the message names source, line and path.
-        NotFound: there is no such file, or nothing at the URL.
+        MalformedManifest: a manifest is invalid, or can never work; the message names source, line and path.
+        NotFound: a file or URL does not exist.
         OdfError: a source cannot be read, or is too large.
         UsageError: a folder without `recursive`, or an unsupported URL.
     """
@@ -64,7 +64,7 @@ def load(
 
 
 def snapshot_of(name: DatasetAlias, state: ChainState) -> DatasetSnapshot:
-    """Return a manifest that would create such a dataset, with everything in force that manifests can express.
+    """Return a manifest that would create such a dataset, with all current metadata that manifests can express.
 
     Args:
         name: the name in the manifest.
@@ -75,7 +75,7 @@ def snapshot_of(name: DatasetAlias, state: ChainState) -> DatasetSnapshot:
 
 
 def changes_of_manifest(name: DatasetAlias, before: ChainState, after: ChainState) -> tuple[str, ...]:
-    """Return the lines of a manifest that differ between two states of a dataset, with context.
+    """Return a diff between the manifests of two states of a dataset, with context lines.
 
     Args:
         name: name of the dataset.
@@ -87,7 +87,7 @@ def changes_of_manifest(name: DatasetAlias, before: ChainState, after: ChainStat
 
 
 def is_from_elsewhere(source: str) -> bool:
-    """Return whether a manifest comes over the network, so that it is untrusted."""
+    """Return whether a manifest is read over the network, and therefore untrusted."""
     scheme = _SCHEME.match(source)
     return scheme is not None and scheme[1].lower() != "file" and not Path(source).exists()
 
@@ -98,14 +98,20 @@ def _parsed(data: bytes, source: str) -> list[DatasetSnapshot]:
     except UnicodeDecodeError as error:
         line = data[: error.start].count(b"\n") + 1
         raise MalformedManifest(f"{source}, line {line}: not UTF-8") from error
-    return load_snapshots(text, source, check_feasible, {"schedule": with_schedule})
+    return load_snapshots(text, source, check_feasible, {"schedule": _with_schedule})
+
+
+def _with_schedule(snapshot: DatasetSnapshot, tree: Any, path: TreePath) -> DatasetSnapshot:
+    from odfpy.coordinator.schedules.scheduled_snapshot import with_schedule  # few manifests have one
+
+    return with_schedule(snapshot, tree, path)
 
 
 def check_feasible(snapshot: DatasetSnapshot) -> None:
-    """Check that a manifest has nothing that can never work, whatever the data.
+    """Check that a manifest has no combination of settings that fails for any data.
 
     Raises:
-        TreeError: it has; the message names the place.
+        TreeError: the manifest has one; the message has its path.
     """
     for fault in _impossible(snapshot):
         path = ("content", "metadata", *fault.path)
@@ -118,19 +124,19 @@ def _impossible(snapshot: DatasetSnapshot) -> Iterator[SourceFault]:
     vocabulary = next((event.vocabulary for event in snapshot.metadata if isinstance(event, SetVocab)), None)
     pushed: set[str] = set()
     for number, event in enumerate(snapshot.metadata):
-        found: Iterable[SourceFault] = ()
+        faults: Iterable[SourceFault] = ()
         match event:
             case SetVocab():
-                found = check_vocabulary(event.vocabulary)
+                faults = check_vocabulary(event.vocabulary)
             case AddPushSource(source_name=name) if name in pushed:
                 hint = "The second would replace the first. Give each a different name."
                 error = InvalidValue(f"another push source has the name {name!r}", hint=hint)
-                found = [SourceFault(("sourceName",), error)]
+                faults = [SourceFault(("sourceName",), error)]
             case SetPollingSource() | AddPushSource():
-                found = check_source(event, vocabulary or DEFAULT_VOCABULARY)
+                faults = check_source(event, vocabulary or DEFAULT_VOCABULARY)
         if isinstance(event, AddPushSource):
             pushed.add(event.source_name)
-        yield from (SourceFault((number, *fault.path), fault.error) for fault in found)
+        yield from (SourceFault((number, *fault.path), fault.error) for fault in faults)
 
 
 # --- Files -----------------------------------------------------------------------------------------------------------
@@ -141,8 +147,8 @@ def _files(path: Path, *, recursive: bool) -> list[Path]:
         return [path]
     if not recursive:
         raise UsageError(f"{path} is a folder", hint="Add all manifests in it with --recursive.")
-    found = (file for file in sorted(path.rglob("*")) if file.suffix in _SUFFIXES and file.is_file())
-    visible = (file for file in found if not any(part.startswith(".") for part in file.relative_to(path).parts))
+    files = (file for file in sorted(path.rglob("*")) if file.suffix in _SUFFIXES and file.is_file())
+    visible = (file for file in files if not any(part.startswith(".") for part in file.relative_to(path).parts))
     manifests = [file for file in visible if _MARK in _read(file)]
     if not manifests:
         raise NotFound(f"No manifests (*.yaml with `kind: DatasetSnapshot`) in {path}")

@@ -1,4 +1,4 @@
-"""Planned datasets: those that the manifests of one `add` will create, with the inputs that they name."""
+"""Planned datasets: those that the manifests of one `add` will create, and their inputs."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class PlannedDatasets:
 
     Attributes:
         absent: remarks on missing inputs, by the placeholder ids that stand for them in a dry run.
-        schemas: schemas that inputs have, or will have, as far as they are known.
+        schemas: current or future schemas of inputs, as far as they are known.
     """
 
     def __init__(self, storage: Storage, *, may_lack_inputs: bool) -> None:
@@ -29,10 +29,10 @@ class PlannedDatasets:
         self._may_lack_inputs = may_lack_inputs
 
     def id_of(self, ref: DatasetRef, wanted_by: DatasetAlias) -> DatasetId:
-        """Return the id of an input, planned or existing; in a dry run a placeholder for a missing one.
+        """Return the id of a planned or existing input; in a dry run, return a placeholder for a missing one.
 
         Raises:
-            DatasetNotFound: it is neither planned nor existing.
+            DatasetNotFound: the input is neither planned nor existing.
         """
         planned = ref if isinstance(ref, DatasetId) else self.names.get(ref)
         if planned in self.states or planned in self.absent:
@@ -51,15 +51,15 @@ class PlannedDatasets:
             return stand_in
 
     def state_of(self, dataset_id: DatasetId) -> ChainState:
-        """Return the state of a dataset, planned or existing.
+        """Return the state of a planned or existing dataset.
 
         Raises:
-            DatasetNotFound: it is neither planned nor existing.
+            DatasetNotFound: the dataset is neither planned nor existing.
         """
         return self.states[dataset_id] if dataset_id in self.states else self.storage.get(dataset_id).state
 
     def put(self, alias: DatasetAlias, state: ChainState) -> None:
-        """Remember a planned dataset."""
+        """Add a planned dataset."""
         self.names[alias] = state.dataset_id
         self.states[state.dataset_id] = state
 
@@ -72,7 +72,7 @@ def absent(ref: DatasetRef) -> str:
 def similar_input(
     storage: Storage, ref: DatasetRef, wanted_by: DatasetAlias, planned: Iterable[DatasetAlias]
 ) -> str | None:
-    """Return a hint with inputs of similar names, other than the dataset that names the input.
+    """Return a hint with similar names, without the dataset that names the input.
 
     Args:
         storage: the workspace.

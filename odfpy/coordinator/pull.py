@@ -1,4 +1,4 @@
-"""Pulls: roots are updated from their sources, derivatives from their inputs, copies from remotes.
+"""Pull: update roots from their sources, derivatives from their inputs, copies from remotes.
 
 A pull processes datasets in dependency order. When one fails, the others continue, except for its derivatives.
 """
@@ -54,10 +54,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Puller:
-    """Carries out a pull in one workspace.
+    """A pull in one workspace.
 
     Attributes:
-        remotes: the other places that the workspace knows.
+        remotes: the known remote locations of the workspace.
         request: the request.
         limits: limits on fetching.
         observer: is notified when each dataset begins and ends.
@@ -82,7 +82,7 @@ class Puller:
         """Pull ids, names, patterns, remote references and URLs, in dependency order.
 
         Raises:
-            UsageError, NotFound: a reference is invalid; nothing has been pulled then.
+            UsageError, NotFound: a reference is invalid; nothing has been pulled.
         """
         local: list[StoredDataset] = []
         remote: list[str] = []
@@ -108,7 +108,7 @@ class Puller:
             self.observer.finished(dataset, result)
             if result.error is not None:
                 failed.add(dataset.handle.id)
-            # A concurrent writer, or a failed input, is no fault of the dataset itself.
+            # A concurrent writer or a failed input is not a failure of the dataset itself.
             if result.outcome is not PullOutcome.SKIPPED and not isinstance(result.error, DatasetLocked):
                 remember(dataset, result.error)
             yield result
@@ -125,7 +125,7 @@ class Puller:
     def check_branch(self, remote: list[str]) -> None:
         """Check that only local datasets are pulled to a branch, without inputs.
 
-        Raises:
+        UsageError, InvalidValue: the pull has other datasets or inputs, or the name of the branch is invalid.
             UsageError, InvalidValue: that is not the case, or the name of the branch is invalid.
         """
         if self.request.branch is None:
@@ -140,16 +140,16 @@ class Puller:
             raise UsageError(f"--branch cannot be combined with {what}", hint="Pull it without --branch first.")
 
     def check_name(self, local: list[StoredDataset], remote: list[str]) -> None:
-        """Check that a name is only given to a single dataset from elsewhere.
+        """Check that `--as` is only given for a single remote dataset.
 
         Raises:
-            UsageError: that is not the case.
+            UsageError: the request has another number of datasets, or local ones.
         """
         if self.request.as_name is not None and (local or len(remote) != 1):
             raise UsageError("--as takes exactly one remote dataset", hint="odf pull URL --as NAME")
 
     def is_remote(self, ref: str) -> bool:
-        """Return whether a reference names a dataset in another place."""
+        """Return whether a reference names a remote dataset."""
         if is_url(ref) or is_path(ref):
             return True
         if is_pattern(ref) or ref.startswith("did:odf:") or "/" not in ref:
@@ -207,7 +207,7 @@ class Puller:
         return self._poll(dataset, source)
 
     def _poll(self, dataset: StoredDataset, source: SetPollingSource) -> PullResult:
-        """Ingest every new file of a polling source, one commit each; an error does not undo earlier commits."""
+        """Ingest every new file of a polling source in a commit of its own; an error does not undo earlier commits."""
         results = [up_to_date(dataset)]
         try:
             return self._ingest_new_files(dataset, source, results)
@@ -221,7 +221,7 @@ class Puller:
     ) -> PullResult:
         """Ingest every new file, and add a result for each.
 
-        The next file is only fetched when the previous one has been committed, so a source may rely on that.
+        The next file is only fetched after the previous one has been committed; sources may rely on that.
         """
         from odfpy.ingest.fetch import fetch
         from odfpy.ingest.prepare import check_steps
@@ -265,10 +265,10 @@ class Puller:
         """Prepare a fetched file and commit its rows.
 
         Args:
-            dataset: the dataset, reloaded here: the file before may have been committed meanwhile.
+            dataset: the dataset; reloaded here, since the previous file may have been committed in the meantime.
             source: the polling source.
             fetched: the file.
-            pull_time: the time of the pull, which files without a time of their own have as their event time.
+            pull_time: the time of the pull, which is the event time of files without a time of their own.
             folder: a folder for temporary files.
         """
         from odfpy.ingest.prepare import PrepareContext, prepare
@@ -276,7 +276,7 @@ class Puller:
         context = PrepareContext(scratch=folder, limits=self.limits.unpack, timeout=self.limits.prepare_timeout)
         with stage("prepare"):
             prepared = prepare(source.prepare, fetched.path, context, name=fetched.name)
-        # Files that only have the time of their ingest get different times: otherwise all but one would be late.
+        # Files without a time of their own need different event times: with equal ones, all but one would be late.
         event_time = Timestamp.now() if fetched.event_time == pull_time else fetched.event_time
         file = SourceFile(prepared, fetched.name, event_time, fetched.state)
         with reporting_rows(self.progress, str(dataset.handle), fetched.name):
@@ -331,12 +331,12 @@ def fetched_folder(dataset: StoredDataset) -> Path:
 
 
 def is_polled(source: SetPollingSource, context: FetchContext) -> bool:
-    """Return whether a pull polls the source at all: one without versions is not polled once it has delivered data."""
+    """Return whether a pull queries the source at all; one without versions is not, after its first data."""
     return not (context.is_uncacheable and isinstance(source.fetch, (FetchUrl, FetchContainer)))
 
 
 def sum_up(results: list[PullResult]) -> PullResult:
-    """Return several commits to one dataset as one result."""
+    """Combine the results of several commits to one dataset."""
     counts: dict[str, int] = {}
     for result in results:
         for key, count in result.counts.items():

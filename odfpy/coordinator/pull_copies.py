@@ -1,4 +1,4 @@
-"""Pulls of copies: datasets that come from another location, with tags and inputs."""
+"""Pulls of copies: datasets that are pulled from another location, with tags and inputs."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ from odfpy.stages import stage
 
 @dataclass(frozen=True, slots=True)
 class CopyPuller:
-    """The part of a pull that contacts other places.
+    """The part of a pull that contacts other locations.
 
     Attributes:
         storage: the workspace.
         request: the request.
-        progress: is notified of the progress.
+        progress: called with the progress.
         observer: is notified of new datasets.
     """
 
@@ -41,12 +41,12 @@ class CopyPuller:
 
     @property
     def transfers(self) -> Transfers:
-        """Return the transfers to other places."""
+        """Return the transfers to and from other locations."""
         return Transfers(self.storage)
 
     @property
     def limits(self) -> CopyLimits:
-        """Return what copies may do and contain, as the request says."""
+        """Return the limits of copies, as requested."""
         return CopyLimits(force=self.request.force, future=self.request.overrides.future, files=self.request.choice)
 
     def pull_from(self, dataset: StoredDataset, url: str) -> PullResult:
@@ -60,7 +60,7 @@ class CopyPuller:
         return replace(result, notes=(*result.notes, f"it was created here, but is fetched from {remote}: {own}"))
 
     def pull_remote(self, ref: str) -> Iterator[PullResult]:
-        """Pull a dataset from another location; with `recursive` also its inputs that are beside it there."""
+        """Pull a dataset from another location; with `recursive` also its inputs in the same location."""
         result = with_time(without_user(ref), partial(self._pull_new, ref))
         self._notify_created(result)
         yield with_note_on_credentials(result, ref) if result.old_head is None else result
@@ -98,8 +98,8 @@ class CopyPuller:
         Args:
             dataset: the copy.
             name: the tag.
-            remote: the place; None for the one that the copy is pulled from.
-            skip: whether to skip datasets that are not copies, or whose place lacks the tag.
+            remote: the other location; None for the one that the copy is pulled from.
+            skip: whether to skip datasets that are not copies, and copies whose remote lacks the tag.
         """
 
         def pull() -> PullResult:
@@ -137,6 +137,6 @@ class CopyPuller:
 
     @staticmethod
     def found_nowhere(name: ReferenceName, count: int) -> PullResult:
-        """Return the result for a tag that was found for none of several datasets."""
+        """Return the result for a tag that none of several datasets has."""
         missing = ReferenceNotThere(f"None of the {count} datasets is a copy of one with a {name}")
         return PullResult(name=str(name), outcome=PullOutcome.FAILED, error=missing)

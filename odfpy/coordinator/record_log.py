@@ -1,9 +1,9 @@
 """Durable records in an ODF dataset of the workspace: synced to the disk at once, committed in batches.
 
-    .odf/<folder>/<id>.ndjson     records on their way into the dataset, each on the disk within a second
+    .odf/<folder>/<id>.ndjson     records that are not yet in the dataset, each on the disk within a second
 
-1. a record is passed in; a thread writes it to its current file, and syncs it within a second
-2. after some time the file is closed, ingested into the dataset in one commit, and removed
+1. `record` accepts a record; a thread writes it to the current file, and syncs the file within a second
+2. after an interval, the file is closed, ingested into the dataset in one commit, and removed
 3. a file left by a killed process is ingested by the next process, or by a reader of the dataset
 
 Each record has an id, and the dataset is a ledger keyed by id: a record that is ingested twice is stored once.
@@ -36,10 +36,10 @@ if TYPE_CHECKING:
 _SYNC: Final = 1.0
 _LAST: Final = 50_000
 _PORTION: Final = 1 << 26
-"""Bytes ingested in one commit, unless a single file is larger."""
+"""Maximum bytes to ingest in one commit, unless a single file is larger."""
 
 _MAX_WAITING: Final = 1 << 26
-"""Maximum bytes of records that wait in memory for disk space; further ones are lost, which is logged."""
+"""Maximum bytes of records waiting in memory for disk space; further records are dropped, which is logged."""
 _MANIFEST: Final = """\
 kind: DatasetSnapshot
 version: 1
@@ -67,7 +67,7 @@ class RecordedDataset:
         folder: name of the folder in `.odf` for records that are not yet committed.
         description: description of the dataset.
         columns: columns with their SQL types; among them `id` and `at`, the event time.
-        longest: the maximum number of characters of a text; the rest is truncated.
+        longest: the maximum number of characters of a text; longer texts are truncated.
     """
 
     name: str
@@ -87,30 +87,30 @@ class RecordedDataset:
         return json.dumps(cut).encode() + b"\n"
 
     def _clean(self, text: str) -> str:
-        """Sanitize a text for all readers: untrusted texts may be long, or invalid."""
+        """Truncate a text and replace invalid characters: texts may be untrusted."""
         return text[: self.longest].encode("utf-8", "replace").decode()
 
     def ingest(self, workspace: Workspace) -> int:
-        """Ingest all recorded files that nobody is still writing into the dataset; return how many files.
+        """Ingest the recorded files that no process writes to; return their number.
 
         Args:
             workspace: the workspace of the dataset.
 
         Raises:
-            OdfError: the dataset cannot be written; nothing is lost.
+            OdfError: the dataset cannot be written; the records are retained.
         """
         with _complete(workspace.storage.odf / self.folder) as files:
             if not files:
                 return 0
             self._make(workspace)
-            for some in _portions(files):
-                lines = (line for file in some for line in _whole_lines(file).splitlines(keepends=True))
-                # A scratch folder of its own: another call may hold other files at the same time.
+            for portion in _portions(files):
+                lines = (line for file in portion for line in _whole_lines(file).splitlines(keepends=True))
+                # Use a separate scratch folder: another call may process other files at the same time.
                 with workspace.storage.scratch() as scratch:
                     together = scratch / "together"
                     together.write_bytes(b"".join(dict.fromkeys(lines)))
                     list(workspace.ingest(self.name, [together]))
-                for file in some:
+                for file in portion:
                     file.unlink(missing_ok=True)
             return len(files)
 
@@ -119,7 +119,7 @@ class RecordedDataset:
 
         Raises:
             DatasetNotFound: it does not exist yet.
-            AlreadyExists: another dataset has its name; one of an older version may have fewer columns.
+            AlreadyExists: another dataset has its name; a dataset of an older version may have fewer columns.
         """
         dataset = workspace.storage.get(self.name)
         schema = dataset.state.schema
@@ -146,29 +146,29 @@ class RecordedDataset:
     def records(
         self, workspace: Workspace, *, num: int, condition: str | None = None, columns: Iterable[str] | None = None
     ) -> Iterator[dict[str, Any]]:
-        """Return the last records, newest first.
+        """Yield the last records, newest first.
 
         Args:
             workspace: the workspace of the dataset.
             num: the maximum number of records.
             condition: a condition in SQL, over the columns and `offset`, the order of arrival.
-            columns: names of the wanted columns; by default all.
+            columns: names of the columns to return; all by default.
 
         Raises:
-            AlreadyExists: another dataset has the name of this one.
+            AlreadyExists: another dataset has the name.
         """
         names = tuple(self.columns if columns is None else columns)
         try:
             count = self._find(workspace).state.num_records
         except DatasetNotFound:
             return
-        if not count:  # another process is just creating it
+        if not count:  # another process is creating it
             return
-        # Usually the wanted records are among the last ones, and nothing else has to be read.
-        found = self._select(workspace, names, num, condition, max(0, count - _LAST))
-        if len(found) < num and count > _LAST:
-            found = self._select(workspace, names, num, condition, 0)
-        yield from found
+        # Usually the latest records suffice; the other ones are only read if not.
+        selected = self._select(workspace, names, num, condition, max(0, count - _LAST))
+        if len(selected) < num and count > _LAST:
+            selected = self._select(workspace, names, num, condition, 0)
+        yield from selected
 
     def _select(
         self, workspace: Workspace, names: Iterable[str], num: int, condition: str | None, first: int
@@ -178,12 +178,12 @@ class RecordedDataset:
         where = " AND ".join([f'"offset" >= {first}', *([f"({condition})"] if condition else [])])
         wanted = ", ".join(f'"{name}"' for name in names)
         text = f'SELECT {wanted} FROM "{self.name}" WHERE {where} ORDER BY "offset" DESC'  # noqa: S608  the caller's
-        found: list[dict[str, Any]] = workspace.queries.sql(Query(text, "datafusion", limit=num)).to_pylist()
-        return found
+        records: list[dict[str, Any]] = workspace.queries.sql(Query(text, "datafusion", limit=num)).to_pylist()
+        return records
 
 
 class RecordLog:
-    """Accepts records from any thread, and ingests them into their dataset."""
+    """A log that accepts records from any thread, and ingests them into its dataset."""
 
     def __init__(self, workspace: Workspace, dataset: RecordedDataset, interval: float) -> None:
         """
@@ -227,7 +227,7 @@ class RecordLog:
         """Write accepted records to the disk now.
 
         Raises:
-            OSError: they cannot be written; they stay in memory, and writing is tried again.
+            OSError: the records cannot be written; they stay in memory, and the next call retries.
         """
         with self._writing:
             with self._lock:
@@ -249,7 +249,7 @@ class RecordLog:
                 with self._lock:
                     self._waiting = lines + self._waiting
                     self._waiting_bytes += sum(map(len, lines))
-                self._close()  # it may end with half a line, after which nothing can be appended
+                self._close()  # the file may end with half a line, so nothing can be appended to it
                 raise
 
     def bring_in(self) -> None:
@@ -271,7 +271,7 @@ class RecordLog:
     # --- The thread ---
 
     def _run(self) -> None:
-        self._try_to_ingest()  # left by a killed process
+        self._try_to_ingest()  # files left by a killed process
         while True:
             is_last = self._stopped.wait(_SYNC)
             try:
@@ -292,7 +292,7 @@ class RecordLog:
             path = self._folder / f"{uuid.uuid4()}.ndjson"
             file = path.open("xb")
             fcntl.flock(file, fcntl.LOCK_EX)
-            if is_same_file(file, path):  # else another process has ingested and removed the empty file
+            if is_same_file(file, path):  # otherwise another process has ingested and removed the empty file
                 sync_folder(self._folder)
                 return file
             file.close()
@@ -305,13 +305,13 @@ class RecordLog:
 
     def _try_to_ingest(self) -> None:
         try:
-            with self._taking:  # wait for an ingest in another thread
+            with self._taking:  # an ingest may be running in another thread
                 self._dataset.ingest(self._workspace)
-        except OdfError as error:  # it is kept, and retried
+        except OdfError as error:  # the file is retained and retried
             self._warn("ingested", error.message)
         except OSError as error:
             self._warn("ingested", error.strerror or str(error))
-        except Exception:  # the thread must go on, or later records would be lost
+        except Exception:  # the thread must continue, or later records would be lost
             logging.getLogger("odfpy").exception("%s log not ingested", self._dataset.folder)
 
     def _warn(self, what: str, why: str) -> None:
@@ -320,9 +320,9 @@ class RecordLog:
 
 @contextmanager
 def _complete(folder: Path) -> Iterator[list[Path]]:
-    """Yield the files that are no longer written; held, so that only one process ingests them."""
+    """Yield the files that no process writes to; locked in the block, so that only this process ingests them."""
     with ExitStack() as held:
-        found = []
+        paths = []
         for path in sorted(folder.glob("*.ndjson")):
             with suppress(FileNotFoundError):
                 file = path.open("rb")
@@ -331,25 +331,25 @@ def _complete(folder: Path) -> Iterator[list[Path]]:
                     continue
                 held.enter_context(file)
                 if is_same_file(file, path):  # else another process has just ingested it
-                    found.append(path)
-        yield found
+                    paths.append(path)
+        yield paths
 
 
 def _portions(files: Iterable[Path]) -> Iterator[list[Path]]:
-    """Group files to be ingested together: a backlog may be larger than the memory."""
-    some: list[Path] = []
+    """Group files to be ingested together, up to a total size: a backlog may exceed the memory."""
+    portion: list[Path] = []
     size = 0
     for file in files:
         more = file.stat().st_size
-        if some and size + more > _PORTION:
-            yield some
-            some, size = [], 0
-        some.append(file)
+        if portion and size + more > _PORTION:
+            yield portion
+            portion, size = [], 0
+        portion.append(file)
         size += more
-    yield some
+    yield portion
 
 
 def _whole_lines(file: Path) -> bytes:
-    """Return the lines of a file; a last line cut off by a power failure was never confirmed."""
+    """Return the complete lines of a file; a partial last line, cut off by a power failure, was never confirmed."""
     data = file.read_bytes()
     return data[: data.rfind(b"\n") + 1]

@@ -1,7 +1,7 @@
 """Requests: immutable arguments of pull, push, verify and export.
 
-The command line makes them, or `Workspace` from the arguments of its methods; they are passed unchanged to the code
-that does the work. A new option is a field here. `IngestRequest` is in the subpackage `ingest`.
+The command line creates them directly, `Workspace` from the arguments of its methods; they are passed unchanged to
+the code that executes them. A new option is a new field here. `IngestRequest` is in the subpackage `ingest`.
 """
 
 from __future__ import annotations
@@ -30,20 +30,20 @@ class PullRequest:
 
     Attributes:
         refs: names, ids, patterns, remote references (`repository/name`, `repository/pattern%`), URLs.
-        all: whether to pull every dataset of the workspace; those with an unapproved source are skipped.
-        recursive: whether to include their inputs.
+        all: whether to pull every dataset of the workspace; datasets with an unapproved source are skipped.
+        recursive: whether to include the inputs of the datasets.
         force: whether to fetch sources again, and overwrite copies that have diverged.
         fetch_uncacheable: whether to fetch sources without versions again.
-        as_name: local name for a dataset from elsewhere.
-        reset_derivatives: whether to rebuild derivatives whose inputs have another history now.
+        as_name: local name for a remote dataset.
+        reset_derivatives: whether to rebuild derivatives whose inputs have diverged from the history that was read.
         branch: branch for the new blocks, instead of moving the head.
         tags: further tags to fetch, for copies.
-        files: the choice of linked objects of copies: `all`, `none`, `available` or conditions; it is remembered. None
-            for the remembered choice.
-        overrides: exceptions to what is refused by default.
+        files: the choice of linked objects of copies: `all`, `none`, `available` or conditions; it is stored for later
+            pulls. None for the stored choice.
+        overrides: exceptions to default checks.
 
     Raises:
-        UsageError: neither names nor all, or both.
+        UsageError: neither or both of `refs` and `all` are given.
         InvalidValue: a name of a dataset or tag is invalid.
     """
 
@@ -69,13 +69,13 @@ class PullRequest:
         allow_future: bool = False,
         **options: Any,
     ) -> PullRequest:
-        """Make a request from the arguments of `Workspace.pull`; `options` are other fields.
+        """Create a request from the arguments of `Workspace.pull`; `options` are other fields.
 
         Args:
             refs: names, ids or patterns of datasets.
             tags: tags to fetch.
-            allow_retractions: whether a snapshot may retract most rows.
-            allow_future: whether blocks may lie in the future.
+            allow_retractions: whether a snapshot may retract any number of rows.
+            allow_future: whether system times of blocks may be in the future.
             options: other fields of the request.
         """
         overrides = Overrides(allow_retractions, allow_future)
@@ -88,7 +88,7 @@ class PullRequest:
 
     @property
     def alias(self) -> DatasetAlias | None:
-        """Return the local name for a dataset from elsewhere."""
+        """Return the local name for a remote dataset."""
         return None if self.as_name is None else DatasetAlias.parse(self.as_name)
 
     @property
@@ -104,22 +104,22 @@ class PullRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PushRequest:
-    """A request to copy datasets to another place.
+    """A request to copy datasets to another location.
 
     Attributes:
         refs: names, ids, patterns.
         to: `repository/name`, a repository, a path or a URL; the push alias by default.
         all: whether to push every dataset of the workspace.
-        recursive: whether to include their inputs.
+        recursive: whether to include the inputs of the datasets.
         force: whether to overwrite a copy that has diverged.
         public: whether everybody may read new datasets on a node.
-        branches: further branches to push; of several datasets, those that have them.
+        branches: further branches to push; with several datasets, a dataset without the branch is skipped.
         tags: further tags to push, likewise.
         files: the choice of linked objects to send: `all`, `none`, `available` or conditions; missing ones are also
             sent where both sides have the same rows. None for all links of new rows.
 
     Raises:
-        UsageError: neither names nor all, or both.
+        UsageError: neither or both of `refs` and `all` are given.
     """
 
     refs: tuple[str, ...] = ()
@@ -158,14 +158,14 @@ class VerifyRequest:
         all: whether to verify every dataset of the workspace.
         integrity_only: whether to skip replays.
         from_start: whether to replay without recorded checkpoints.
-        against_batch: whether to compare derivatives with their queries run once over the state of their inputs, in a
-            separate engine; the results are in `VerifyReport.against_batch`.
+        against_batch: whether to compare derivatives with the results of their queries over all input data at once, in
+            a separate engine; the results are in `VerifyReport.against_batch`.
         each_transform: with `against_batch`, whether to compare after each transform, not only after the last one.
-        recursive: whether to include their inputs.
-        repair: whether to fetch missing or damaged files from where the datasets were pulled from or pushed to.
+        recursive: whether to include the inputs of the datasets.
+        repair: whether to fetch missing or damaged files from the locations of pulls and pushes.
 
     Raises:
-        UsageError: the options exclude each other.
+        UsageError: the options are incompatible.
     """
 
     refs: tuple[str, ...] = ()
@@ -198,13 +198,13 @@ class ExportRequest:
         current: whether to export the current state.
         as_at: export the state that was known at a system time, or at a block, tag or branch.
         as_of: export the state that was valid at an event time.
-        files: options of the format; by the name of the file if None.
+        files: options of the format; derived from the file name if None.
         partition_by: columns whose values become names of folders.
         rows_per_file: the maximum number of rows of a file.
         overwrite: whether to replace an earlier export.
 
     Raises:
-        UsageError: the options exclude each other.
+        UsageError: the options are incompatible.
     """
 
     ref: str | None = None
@@ -230,7 +230,7 @@ class ExportRequest:
 
 
 def _take_one_as_several(request: object, *fields: str) -> None:
-    """Convert fields of a request to tuples, for which a program gave a single text, or a list.
+    """Convert fields of a request to tuples; a program may have passed a single text, or a list.
 
     Args:
         request: the request, which is being initialized.
@@ -241,7 +241,7 @@ def _take_one_as_several(request: object, *fields: str) -> None:
 
 
 def _check_choice(verb: str, refs: Sequence[str], *, all: bool) -> None:  # noqa: A002
-    """Check that either datasets are named, or all are requested.
+    """Check that either datasets are named, or all are requested, but not both.
 
     Args:
         verb: the operation, for the message.

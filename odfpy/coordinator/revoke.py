@@ -1,7 +1,7 @@
 """Revocation of a key, recorded beside the datasets signed with it.
 
-Others only accept statements by the key itself and by a dataset's own key. A user's statement about somebody else's key
-counts for the user, and for everybody in datasets whose own key is in the workspace.
+Other users only accept statements by the key itself and by a dataset's own key. A user's statement about the key of
+another user is effective only for that user, except in datasets whose own key is in the workspace.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class Revoked:
     Attributes:
         key: the key.
         by_itself: whether the statement is by the key itself, so that everybody accepts it.
-        datasets: the datasets beside which it is now recorded; owners of copies get it with the next push and pull.
+        datasets: the datasets that now record it; owners of copies receive it with the next push and pull.
     """
 
     key: ActorId
@@ -51,13 +51,13 @@ def revoke_key(
         storage: the workspace with the datasets; None outside of one.
         key: the key.
         reason: the reason.
-        holder: the pair of that key, if it is available.
-        me: the key of the user, which signs the statement otherwise.
+        holder: the key pair of the revoked key, if available.
+        me: the key of the user, which signs the statement if `holder` is not available.
         expires: time of expiry; now if None.
-        only: the datasets in question; all that the key has signed if None.
+        only: the datasets to record it in; None for all that the key has signed.
 
     Raises:
-        OdfError: the statement cannot be written, or there is no room for it beside a dataset.
+        OdfError: the statement cannot be written, or a dataset has no room for another one.
     """
     now = Timestamp.now()
     general = KeyRevocation.made_by(holder or me, key, reason, now, expires=expires)
@@ -76,8 +76,8 @@ def revoke_key(
                 RevokedKeysFile().add(made=statements)
             elif locked.layout.side is not None:
                 revocations.add(locked.layout.side, statements)
-                there = revocations.honoured_in(locked.layout.side, dataset.handle.id, [key])
-                (written if there and set(statements) <= set(there) else full).append(dataset)
+                existing = revocations.honoured_in(locked.layout.side, dataset.handle.id, [key])
+                (written if existing and set(statements) <= set(existing) else full).append(dataset)
     if full:
         names = ", ".join(str(dataset.handle.alias) for dataset in full)
         raise OdfError(
@@ -102,7 +102,7 @@ def _has_signed(dataset: StoredDataset, key: ActorId) -> bool:
 def _about(
     dataset: StoredDataset, signer: KeyPair, key: ActorId, reason: Reason, now: Timestamp, expires: Timestamp | None
 ) -> list[KeyRevocation]:
-    """Return the statements about a key in a dataset: by time and, if it has ended, from which block on."""
+    """Return the statements about a key in a dataset: by time and, unless it expires later, by block."""
     layout, dataset_id = dataset.layout, dataset.handle.id
     statements = [KeyRevocation.made_by(signer, key, reason, now, expires=expires)]
     if expires is None:

@@ -1,4 +1,4 @@
-"""`odf status`: datasets that need attention, found without a lock, and without a network unless requested."""
+"""`odf status`: datasets that need attention. Takes no lock, and uses no network unless requested."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class Condition(Enum):
 
     @property
     def is_a_choice(self) -> bool:
-        """True if the condition is harmless, since the user may want it."""
+        """True if the condition is harmless and may be intended by the user."""
         return self is Condition.UNSIGNED
 
 
@@ -82,11 +82,11 @@ class DatasetStatus:
 
 @dataclass(frozen=True, slots=True)
 class StatusReader:
-    """Determines the conditions of datasets.
+    """A reader of the conditions of datasets.
 
     Attributes:
-        remotes: the other places that the workspace knows.
-        remote: whether to ask other places for their heads, instead of using those last seen.
+        remotes: the known remote locations of the workspace.
+        remote: whether to request the heads of remote locations, instead of using those last seen.
         sign: whether commits should be signed.
     """
 
@@ -97,7 +97,7 @@ class StatusReader:
     sign: bool = True
 
     def statuses(self, refs: str | Sequence[str] = ()) -> Iterator[DatasetStatus]:
-        """Return the status of datasets by id, name and pattern, or of all, inputs first.
+        """Yield the status of datasets by id, name and pattern, or of all, inputs first.
 
         Raises:
             DatasetNotFound: a name, or a pattern, matches nothing.
@@ -105,10 +105,10 @@ class StatusReader:
         refs = all_of(refs)
         chosen = {dataset.handle.id for dataset in self.storage.match(refs)} if refs else None
         named, nameless = self.storage.scan()
-        yield from (_damaged(one) for one in nameless if chosen is None)
+        yield from (_damaged(handle) for handle in nameless if chosen is None)
         lineage = Lineage(self.storage)
-        waiting: set[DatasetId] = set()  # datasets that cannot be up to date before their inputs
-        # All datasets are examined: one far upstream that is out of date makes the chosen ones stale.
+        waiting: set[DatasetId] = set()  # datasets that must wait for their inputs
+        # Examine all datasets: an outdated one far upstream makes the chosen ones stale.
         for dataset in lineage.in_order(named, with_inputs=False):
             status = self._status(dataset, waiting)
             if chosen is None or dataset.handle.id in chosen:
@@ -128,7 +128,7 @@ class StatusReader:
             return _damaged(DamagedDataset(name, error))
 
     def _remarks(self, dataset: StoredDataset, waiting: set[DatasetId]) -> Iterator[StatusRemark]:
-        """Return remarks on a dataset itself; for some of them, its derivatives have to wait."""
+        """Yield remarks on the dataset itself; some of them hold back its derivatives."""
         name, copy = dataset.handle, is_copy(dataset)
         state = dataset.state
         is_derived = not copy and state.kind is DatasetKind.DERIVATIVE
@@ -137,7 +137,7 @@ class StatusReader:
         failure = last_failure(dataset)
         if failure is not None and not copy and _is_repaired(failure, _last_verification(dataset)):
             failure = None
-        # A history that has diverged is reported below with its remedy: another pull does not help.
+        # Diverged histories are reported below with their remedy: another pull does not help.
         if failure is not None and not (failure.code in _DIVERGED and _any_diverged(of_inputs + of_origin)):
             yield _remark_on_pull(str(name), failure)
         yield from _compare_with_schedule(dataset)
@@ -148,7 +148,7 @@ class StatusReader:
             yield StatusRemark(Condition.STALE, f"waits for {inputs}", f"odf pull {name} --recursive")
 
     def _remarks_on_sharing(self, dataset: StoredDataset) -> Iterator[StatusRemark]:
-        """Return remarks on whether others have the latest blocks, and whether these are signed."""
+        """Yield remarks on unpushed and unsigned blocks."""
         state = dataset.state
         yield from _unless_unreachable(self._compare_with_pushed_copy(dataset))
         if self.sign and not is_copy(dataset) and state.head is not None:
@@ -177,7 +177,7 @@ class StatusReader:
                 yield StatusRemark(Condition.BEHIND, "the query has changed", f"odf pull {name}")
 
     def _compare_with_origin(self, dataset: StoredDataset) -> Iterator[StatusRemark]:
-        """Compare a copy with the place that it is pulled from."""
+        """Compare a copy with the location that it is pulled from."""
         url = self.remotes.pull_url(dataset)
         if url is None:
             return
@@ -190,8 +190,11 @@ class StatusReader:
         divergence = compare_chains(open_dataset(url), head, dataset.layout, dataset.state.head)
         gone = divergence.num_gone(seen)
         if divergence.source and divergence.target:
-            here, there = count_of(len(divergence.target), "block"), count_of(len(divergence.source), "block")
-            text = f"{here} only here, {there} only at {remote}"
+            blocks_here, blocks_of_remote = (
+                count_of(len(divergence.target), "block"),
+                count_of(len(divergence.source), "block"),
+            )
+            text = f"{blocks_here} only here, {blocks_of_remote} only at {remote}"
             yield StatusRemark(Condition.DIVERGED, text, f"odf pull {name} --force" if gone else _KEEP_BOTH)
         elif gone:
             text = f"{remote} no longer has {count_of(gone, 'block')} that it had"
@@ -202,7 +205,7 @@ class StatusReader:
             )
 
     def _compare_with_pushed_copy(self, dataset: StoredDataset) -> Iterator[StatusRemark]:
-        """Compare a dataset with the place that it was last pushed to, as far as that is known."""
+        """Compare a dataset with the location of its last push, as far as its head is known."""
         places = self.remotes.aliases(dataset).list("push")
         if not places or dataset.state.head is None:
             return
@@ -217,17 +220,17 @@ class StatusReader:
         if number is not None:
             text = f"{count_of(dataset.state.sequence_number - number, 'block')} more than {remote}"
             yield StatusRemark(Condition.UNPUSHED, text, f"odf push {name}")
-        elif url != self.remotes.pull_url(dataset):  # that has been reported already
+        elif url != self.remotes.pull_url(dataset):  # that one is compared by `_compare_with_origin`
             yield self._compare_histories(dataset, url, their_head, remote)
 
     def _compare_histories(self, dataset: StoredDataset, url: str, their_head: Multihash, remote: str) -> StatusRemark:
-        """Compare a dataset with a place whose head is not in its history.
+        """Compare a dataset with a remote whose head is not in its history.
 
         Args:
             dataset: the dataset.
-            url: URL of the place.
-            their_head: the head of the place, now or when last seen.
-            remote: name of the place.
+            url: URL of the remote dataset.
+            their_head: the remote head, now or when last seen.
+            remote: name of the remote for messages.
         """
         name, was_here = dataset.handle, their_head in dataset.layout.blocks
         if not self.remote and not was_here:
@@ -252,13 +255,13 @@ class StatusReader:
 _REFUSED: Final = frozenset(
     error.code for error in (DatasetNotFound, DatasetsDiverged, ForeignDataset, HistoryRewritten, FromTheFuture)
 )
-"""Codes of errors for which a retry fails, until a user decides something."""
+"""Codes of errors that persist until the user decides how to proceed."""
 
 _DIVERGED: Final = frozenset(error.code for error in (InputDiverged, DatasetsDiverged, HistoryRewritten))
-"""Codes of errors that one history does not continue another."""
+"""Codes of errors for histories that do not continue each other."""
 
 _DAMAGES: Final = frozenset(error.code for error in (IntegrityError, HashMismatch, ObjectTooLarge, ObjectNotFound))
-"""Codes of errors of files that are not as they were stored."""
+"""Codes of errors for missing and damaged files."""
 
 _KEEP_BOTH = "odf help E601"
 """Refers to help on keeping the blocks of both sides, which takes several commands."""
@@ -275,7 +278,7 @@ def _last_verification(dataset: StoredDataset) -> LastVerification | None:
 
 
 def _remark_on_verification(dataset: StoredDataset) -> Iterator[StatusRemark]:
-    """Return a remark on a failed verification, as long as its blocks are part of the history."""
+    """Yield a remark on a failed verification if the verified head is still part of the history."""
     last = _last_verification(dataset)
     if last is None or last.ok or dataset.number_in_history(last.head) is None:
         return
@@ -291,7 +294,7 @@ def _remark_on_verification(dataset: StoredDataset) -> Iterator[StatusRemark]:
 
 
 def _is_repaired(failure: LastFailure, verified: LastVerification | None) -> bool:
-    """Return whether a pull failed because of a damaged file, but a later verification found no error."""
+    """Return whether a damaged file caused the failure, and a later verification found no error."""
     return verified is not None and verified.ok and verified.time > failure.time and failure.code in _DAMAGES
 
 
@@ -326,7 +329,7 @@ def _any_diverged(remarks: Sequence[StatusRemark]) -> bool:
 
 
 def _unless_unreachable(remarks: Iterator[StatusRemark]) -> Iterator[StatusRemark]:
-    """Yield remarks that depend on other places; an unreachable place is no fault of the dataset."""
+    """Yield remarks that depend on remote locations; report an unreachable one as a remark."""
     try:
         yield from remarks
     except OdfError as error:
@@ -356,7 +359,7 @@ def _remark_on_signatures(dataset: StoredDataset, head: Multihash) -> Iterator[S
         return
     from odfpy.coordinator.storage.signers import Signers
 
-    with suppress(OdfError):  # `odf verify` reports what is wrong with a signature
+    with suppress(OdfError):  # `odf verify` reports the errors of a signature
         if Signers(dataset).has_revoked(head):
             text = "a key that signed the last block was revoked; the signature of the next commit vouches for it"
             yield StatusRemark(Condition.UNSIGNED, text)

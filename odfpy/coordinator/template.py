@@ -1,4 +1,4 @@
-"""The files of a new workspace: those of `workspace_template/`, and the empty folders beside them."""
+"""Files and folders of a new workspace, copied from `workspace_template/`."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ if TYPE_CHECKING:
     from importlib.abc import Traversable
 
 PRIVATE = 0o700
-"""Mode of `.odf` itself: its datasets may be private, its settings may hold tokens."""
+"""Mode of `.odf`: datasets may be private, and settings may contain tokens."""
 
 FOLDERS = {"datasets": 0o755, "repos": 0o755, "cache": 0o755, "run": 0o700, "keys": 0o700, "approved": 0o700}
 
 
 def write_template(folder: Path) -> None:
-    """Make an empty workspace in a folder: `.odf/` with its files and folders, atomically.
+    """Create an empty workspace, `.odf/` with its files and folders, atomically.
 
     Args:
-        folder: an existing folder; its other content is not touched.
+        folder: an existing folder; its other content is not changed.
 
     Raises:
-        NotFound: there is no such folder.
-        AlreadyExists: it is already a workspace.
-        IntegrityError: it is a damaged one.
+        NotFound: the folder does not exist.
+        AlreadyExists: the folder is already a workspace.
+        IntegrityError: the folder has a damaged workspace.
         OdfError: the folder cannot be written to.
     """
     if not folder.is_dir():
@@ -39,7 +39,7 @@ def write_template(folder: Path) -> None:
     already = AlreadyExists(f"{folder} is already a workspace", hint="Use it; `odf list` shows its datasets.")
     if target.exists() or target.is_symlink():
         raise already if target.joinpath("version").exists() else version_missing(folder)
-    # Built under a temporary name and renamed, so that no process ever sees an incomplete workspace.
+    # Build under a temporary name and rename, so that no process ever sees an incomplete workspace.
     scratch = folder / f"{ODF_FOLDER}.{secrets.token_hex(8)}"
     try:
         try:
@@ -57,7 +57,7 @@ def write_template(folder: Path) -> None:
 
 
 def _build(scratch: Path) -> None:
-    scratch.mkdir(mode=PRIVATE)  # private, whatever the modes of its content
+    scratch.mkdir(mode=PRIVATE)  # private, regardless of the modes of its content
     for path, file in _files(_template(), ()):
         copy = scratch.joinpath(*path)
         copy.parent.mkdir(parents=True, exist_ok=True)

@@ -80,7 +80,7 @@ content:
 
 
 def template(name: str, kind: DatasetKind) -> str:
-    """Return a commented manifest for a dataset with a name.
+    """Return a commented manifest for a new dataset.
 
     Raises:
         InvalidValue: the name is invalid.

@@ -1,4 +1,4 @@
-"""The workspace: every verb of the coordinator, for programs and for the command line alike.
+"""The workspace: all operations of the coordinator, for programs and for the command line.
 
     >>> import odfpy
     >>> workspace = odfpy.Workspace.open(".")
@@ -6,8 +6,8 @@
     ...     print(result.name, result.outcome.value, result.num_records)
 
 Operations are grouped by subject, `workspace.datasets`, `workspace.queries` and so on; the most common ones are also
-methods of the workspace. Datasets are named by text: an alias (`com.example.rates`), an id (`did:odf:f...`), or where
-several are allowed a pattern (`com.example.%`).
+methods of the workspace. A dataset is named by an alias (`com.example.rates`), an id (`did:odf:f...`), or, where
+several are allowed, a pattern (`com.example.%`).
 """
 
 from __future__ import annotations
@@ -43,21 +43,21 @@ if TYPE_CHECKING:
 
 @with_checked_arguments
 class Workspace(VerbGroups):
-    """A folder with datasets in it; the entry point for programs.
+    """A folder with datasets; the entry point for programs.
 
     Attributes:
-        storage: its storage.
-        datasets, branches, sources, updates, remotes, queries, graph, maintenance, engines: its verbs by subject; see
-            `odfpy.coordinator.verbs`.
+        storage: the storage of the workspace.
+        datasets, branches, sources, updates, remotes, queries, graph, maintenance, engines: operations by subject; see
+          `odfpy.coordinator.verbs`.
     """
 
     @classmethod
     def init(cls, folder: str | Path = ".") -> Workspace:
-        """Make a workspace in a folder, which is created if necessary.
+        """Create a workspace in a folder; the folder is created if necessary.
 
         Raises:
             AlreadyExists: the folder has a workspace.
-            UsageError: its path is not text.
+            UsageError: the path is not valid text.
         """
         from odfpy.coordinator.template import write_template
 
@@ -75,10 +75,10 @@ class Workspace(VerbGroups):
 
     @classmethod
     def open(cls, folder: str | Path = ".") -> Workspace:
-        """Open the workspace that a folder is in.
+        """Open the workspace of a folder, or of the nearest parent folder that has one.
 
         Raises:
-            WorkspaceNotFound: neither the folder nor any above it has one.
+            WorkspaceNotFound: neither the folder nor any of its parents has a workspace.
         """
         return cls(Storage.find(Path(folder)))
 
@@ -87,20 +87,20 @@ class Workspace(VerbGroups):
 
     @property
     def root(self) -> Path:
-        """Return the folder that the user works in."""
+        """Return the root folder of the workspace."""
         return self.storage.root
 
     @property
     def odf(self) -> Path:
-        """Return the folder `.odf` in it."""
+        """Return the path of its folder `.odf`."""
         return self.storage.odf
 
     @property
     def config(self) -> Config:
-        """Return the settings, from this workspace, the folders above it, the user, and defaults."""
+        """Return the settings: merged from this workspace, the folders above it, the user, and defaults."""
         return self._context.config
 
-    # --- Verbs of every day: each makes a request, if it has many options, and hands it on ---
+    # --- Common verbs: those with many options create a request and pass it on ---
 
     def load(
         self, paths: str | Path | Sequence[str | Path], *, recursive: bool = False, stdin: BinaryIO | None = None
@@ -142,23 +142,23 @@ class Workspace(VerbGroups):
         Args:
             refs: names, ids, patterns, remote references (`repository/name`, `repository/pattern%`), URLs.
             all: whether to pull every dataset of the workspace.
-            recursive: whether to include their inputs.
+            recursive: whether to include the inputs of the datasets.
             force: whether to fetch sources again, and overwrite copies that have diverged.
             fetch_uncacheable: whether to fetch sources without versions again.
-            as_name: local name for a dataset from elsewhere.
-            reset_derivatives: whether to rebuild derivatives whose inputs have another history now.
+            as_name: local name for a remote dataset.
+            reset_derivatives: whether to rebuild derivatives whose inputs have diverged from the history that was read.
             branch: branch for the new blocks, instead of moving the head; see `branches`.
             tags: further tags to fetch, for copies.
-            files: the choice of linked files of copies: `all`, `none`, `available`, conditions; it is remembered.
+            files: the choice of linked files of copies: `all`, `none`, `available`, conditions; stored for later pulls.
             allow_retractions: whether a snapshot may retract any number of rows.
-            allow_future: whether blocks may be written and copied that lie in the future.
-            progress: is notified of the progress.
+            allow_future: whether to write and copy blocks with system times in the future.
+            progress: called with the progress.
 
         Yields:
             One result per dataset; `error` is set if it failed.
 
         Raises:
-            UsageError, NotFound: a reference is invalid; nothing has been pulled then.
+            UsageError, NotFound: a reference is invalid; nothing has been pulled.
         """
         from odfpy.coordinator.requests import PullRequest
 
@@ -185,8 +185,8 @@ class Workspace(VerbGroups):
 
         Args:
             refs: the datasets to pull.
-            progress: is notified of the progress.
-            options: those of `pull`, except for `branch` and `tags`.
+            progress: called with the progress.
+            options: the other options of `pull`, except for `branch` and `tags`.
         """
         from odfpy.coordinator.requests import PullRequest
 
@@ -205,21 +205,21 @@ class Workspace(VerbGroups):
         allow_retractions: bool = False,
         progress: ProgressSink = silent,
     ) -> Iterator[PullResult]:
-        """Ingest files, or a stream, into a push source; one commit each, made as the results are consumed.
+        """Ingest files, or a stream, into a push source; each is committed when its result is consumed.
 
         Args:
             ref: the dataset.
             files: files to ingest, in this order.
             stdin: a stream to ingest after them.
             source_name: name of the push source, where there are several.
-            event_time: event time of rows that have none; by default the time of the ingest.
+            event_time: event time of rows without one; the time of the ingest by default.
             input_format: format of the input if it differs from that of the source (csv, json, ndjson, parquet).
             branch: branch for the new blocks, instead of moving the head; see `branches`.
             allow_retractions: whether a snapshot may retract any number of rows.
-            progress: is notified of the progress.
+            progress: called with the progress.
 
         Raises:
-            OdfError: the file at fault was not ingested, nor any file after it.
+            OdfError: a file could not be ingested; files after it were not ingested either.
         """
         from odfpy.coordinator.ingest.ingest_request import IngestRequest
 
@@ -246,16 +246,16 @@ class Workspace(VerbGroups):
         progress: ProgressSink = silent,
         **options: Any,
     ) -> Iterator[PullResult]:
-        """Ingest the files of a folder as they come, each once, until interrupted while waiting; see `updates.watch`.
+        """Ingest the files of a folder as they arrive, each once, until interrupted while waiting; see `updates.watch`.
 
         Args:
             ref: the dataset.
             folder: the watched folder; its files are neither moved nor changed.
             pattern: pattern for the names of files, such as `*.csv`.
             settle: seconds for which a file must not change before it is ingested; by default one.
-            pause: waits between two scans of the folder; by default a second. KeyboardInterrupt in it ends the watch.
-            progress: is notified of the progress.
-            options: those of `ingest`, except for `stdin` and `branch`.
+            pause: waits between two scans of the folder; a second by default. KeyboardInterrupt in it ends the watch.
+            progress: called with the progress.
+            options: the other options of `ingest`, except for `stdin` and `branch`.
         """
         from odfpy.coordinator.ingest.ingest_request import IngestRequest
 
@@ -263,11 +263,11 @@ class Workspace(VerbGroups):
         return self.updates.watch(request, folder, pattern=pattern, settle=settle, pause=pause, progress=progress)
 
     def set_watermark(self, ref: str, watermark: Instant) -> PullResult:
-        """Declare that no row at or before a time will come to a root dataset; see `updates.set_watermark`."""
+        """Declare that no more rows at or before a time will arrive at a root dataset; see `updates.set_watermark`."""
         return self.updates.set_watermark(ref, watermark)
 
     def settings_of(self, ref: str) -> Config:
-        """Return the settings of one root dataset; see `datasets.settings`."""
+        """Return the settings of a root dataset; see `datasets.settings`."""
         return self.datasets.settings(ref)
 
     def push(
@@ -289,12 +289,12 @@ class Workspace(VerbGroups):
             refs: names, ids, patterns.
             to: `repository/name`, a repository, a path or a URL; the push alias by default.
             all: whether to push every dataset of the workspace.
-            recursive: whether to include their inputs.
+            recursive: whether to include the inputs of the datasets.
             force: whether to overwrite a copy that has diverged.
-            branches: further branches to push; of several datasets, those that have them.
+            branches: further branches to push; with several datasets, a dataset without the branch is skipped.
             tags: further tags to push, likewise.
-            progress: is notified of the progress.
-            options: the other fields of `PushRequest`: `public=True`, `files="none"`.
+            progress: called with the progress.
+            options: the other fields of `PushRequest`, such as `public=True` or `files="none"`.
 
         Raises:
             NoSuchReference: none of several datasets has a branch or tag; nothing was pushed.
@@ -316,16 +316,16 @@ class Workspace(VerbGroups):
     def verify(
         self, refs: str | Sequence[str] = (), *, progress: ProgressSink = silent, **options: bool
     ) -> Iterator[VerifyReport]:
-        """Check every file, every chain rule and, by replay, every transform; inputs come before their derivatives.
+        """Check all files, all chain rules and, by replay, all transforms; inputs before their derivatives.
 
         Args:
             refs: names, ids, patterns.
-            progress: is notified of the progress.
+            progress: called with the progress.
             options: the other fields of `VerifyRequest`, such as `all=True`.
 
         Raises:
-            IntegrityError: with `all`, and after everything else: a dataset has lost its name.
-            UsageError: the options exclude each other.
+            IntegrityError: with `all`, after all other results: a dataset has lost its name.
+            UsageError: the options are incompatible.
         """
         from odfpy.coordinator.requests import VerifyRequest
 
@@ -350,7 +350,7 @@ class Workspace(VerbGroups):
 
     @property
     def query_service(self) -> QueryService:
-        """Return the service that answers SQL in pieces; see `queries.service`."""
+        """Return the service that returns query results in pieces; see `queries.service`."""
         return self.queries.service
 
     def export(
@@ -361,7 +361,7 @@ class Workspace(VerbGroups):
         Args:
             ref: the dataset: its log, unless another view is requested.
             to: the file, whose name determines the format. A folder, for several files.
-            progress: is notified of the progress.
+            progress: called with the progress.
             options: the other fields of `ExportRequest`, such as `current=True` or `sql=...`.
 
         Raises:

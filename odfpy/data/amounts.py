@@ -1,4 +1,4 @@
-"""Amounts in words: counts of things, sizes in bytes; and sizes as settings have them."""
+"""Text for amounts: counts with nouns, and sizes in bytes as messages and settings write them."""
 
 from __future__ import annotations
 
@@ -23,5 +23,5 @@ def format_size(count: int) -> str:
 
 
 def parse_size(size: str) -> int:
-    """Parse a size such as `512m`; return bytes."""
+    """Return the bytes of a size such as `512m`."""
     return int(size[:-1]) << _UNITS[size[-1].lower()]

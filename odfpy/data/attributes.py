@@ -1,4 +1,4 @@
-"""Extra attributes of events and schema fields: a JSON object that travels with them unread."""
+"""Extra attributes of events and schema fields: a JSON object that is stored with them and not interpreted."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ _MAX_DEPTH = 100
 
 @dataclass(frozen=True, slots=True)
 class ExtraAttributes:
-    """Custom attributes, kept as the JSON text they were written in, since that text is hashed.
+    """Custom attributes as their original JSON text, since that text is hashed.
 
     Attributes:
-        entries: one JSON object; written by us with its top-level keys sorted and without spaces.
+        entries: one JSON object; odfpy writes it with sorted top-level keys and without spaces.
     """
 
     entries: str
@@ -25,7 +25,7 @@ class ExtraAttributes:
     def __post_init__(self) -> None:
         try:
             value = json.loads(self.entries, parse_constant=_refuse_constant)
-            json.dumps(value, ensure_ascii=False).encode("utf-8")  # escapes may hide halves of surrogate pairs
+            json.dumps(value, ensure_ascii=False).encode("utf-8")  # escapes may contain unpaired surrogates
         except (ValueError, RecursionError) as error:
             raise InvalidValue(f"Extra attributes are not JSON: {self.entries[:80]!r}") from error
         if not isinstance(value, dict):
@@ -35,13 +35,13 @@ class ExtraAttributes:
 
     @classmethod
     def of(cls, attributes: Mapping[str, Any]) -> ExtraAttributes:
-        """Make attributes of a mapping, in canonical form.
+        """Return the attributes of a mapping, in canonical form.
 
         Raises:
-            InvalidValue: it holds something that JSON cannot.
+            InvalidValue: a value cannot be written as JSON.
         """
         try:
-            # Not deeper than the top level, as the reference implementation has it: the text goes into hashes.
+            # Only the top level is sorted, as in the reference implementation: the text is hashed.
             ordered = {key: attributes[key] for key in sorted(attributes)}
             return cls(json.dumps(ordered, separators=(",", ":"), ensure_ascii=False, allow_nan=False))
         except (TypeError, ValueError, RecursionError) as error:
@@ -58,7 +58,7 @@ def _refuse_constant(name: str) -> None:
 
 
 def _depth(value: Any) -> int:
-    """Return the levels of nesting, 0 for a scalar; without recursion, since the text may come from others."""
+    """Return the levels of nesting, 0 for a scalar. There is no recursion, since the text is untrusted."""
     depth = 0
     level = [value]
     while level := [item for item in level if isinstance(item, (dict, list))]:

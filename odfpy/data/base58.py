@@ -1,6 +1,6 @@
-"""Base58 as Bitcoin writes it, the usual form of keys in `did:key` texts.
+"""Base58 with Bitcoin's alphabet, the usual encoding of keys in `did:key` texts.
 
-`multiformats` has it too, but takes longer to import than a whole commit may take, and every commit is signed.
+`multiformats` has it too, but its import takes longer than a whole commit, and every commit is signed.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ _MAX_LENGTH: Final = 200
 
 
 def encode(data: bytes) -> str:
-    """Encode bytes as text; each zero byte at the beginning is a `1`."""
+    """Encode bytes as text; each leading zero byte becomes a `1`."""
     number, digits = int.from_bytes(data, "big"), []
     while number:
         number, digit = divmod(number, len(ALPHABET))
@@ -27,7 +27,7 @@ def decode(text: str) -> bytes:
     """Decode a text.
 
     Raises:
-        InvalidValue: a character outside of the alphabet, or a text longer than any key.
+        InvalidValue: the text has a character outside of the alphabet, or is longer than any key.
     """
     if len(text) > _MAX_LENGTH or any(letter not in ALPHABET for letter in text):
         raise InvalidValue(f"Not base58: {text[:80]!r}")

@@ -1,4 +1,4 @@
-"""Warnings on data that was taken in although nothing has failed."""
+"""Warnings about data of an operation that succeeded."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from odfpy.data.scalars import U64
 from odfpy.values import dataclass
 
 MAX_EXAMPLES: Final = 10
-"""Of each warning."""
+"""Maximum number of examples per warning."""
 
 _MAX_TOLD: Final = 3
 
 
 class WarningKind(Enum):
-    """The subject of a warning; programs know it by its value."""
+    """The subject of a warning; programs identify it by the value."""
 
     RETRACTIONS = "retractions"
     EVENT_TIME = "event-time"
@@ -33,10 +33,10 @@ class DataWarning:
     """A warning.
 
     Attributes:
-        kind: what it is about.
-        message: one sentence for the person.
-        count: how many rows, keys, files or columns are concerned; None where these are not counted.
-        examples: some of them, as text; ten at most.
+        kind: subject of the warning.
+        message: one sentence for the user.
+        count: number of rows, keys, files or columns concerned; None if they are not counted.
+        examples: up to ten of them, as text.
     """
 
     kind: WarningKind
@@ -46,5 +46,5 @@ class DataWarning:
 
 
 def such_as(examples: Sequence[str]) -> str:
-    """Return the first examples, to follow the warning in a sentence; empty if there are none."""
+    """Return the first examples as the end of a sentence; empty if there are none."""
     return f", such as {'; '.join(examples[:_MAX_TOLD])}" if examples else ""

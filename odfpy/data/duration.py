@@ -1,6 +1,6 @@
-"""Lengths of time, as settings have them: `90s`, `30m`, `12h`, `1d12h`, `2w`, or ISO 8601's `PT30M`, `P1DT12H`.
+"""Durations in the notation of settings: `90s`, `30m`, `12h`, `1d12h`, `2w`, or ISO 8601's `PT30M`, `P1DT12H`.
 
-Years and months have no fixed length, and are none.
+Years and months are not supported, since they have no fixed length.
 """
 
 from __future__ import annotations
@@ -19,25 +19,25 @@ _ISO_DAYS, _ISO_TIMES = ("".join(f"(?:{_NUMBER}{unit})?" for unit in units) for 
 _ISO: Final = f"P(?=.){_ISO_DAYS}(?:T(?=.){_ISO_TIMES})?"
 
 DURATION_FORM: Final = (f"{_SHORT}|{_ISO}", "a duration such as 30m, 12h, 1d or PT1H")
-"""What texts are like: a regular expression, and the same in words."""
+"""Accepted texts: a regular expression, and a description in words."""
 
 
 @dataclass(frozen=True, order=True, slots=True)
 class Duration:
-    """A length of time.
+    """A duration.
 
     Attributes:
-        seconds: not negative.
+        seconds: number of seconds, not negative.
     """
 
     seconds: int = 0
 
     @classmethod
     def parse(cls, text: str) -> Duration:
-        """Read `1d12h` or `P1DT12H`.
+        """Parse `1d12h` or `P1DT12H`.
 
         Raises:
-            InvalidValue: the text is not such a duration.
+            InvalidValue: the text is not a duration.
         """
         match = re.fullmatch(DURATION_FORM[0], text)
         if match is None:
@@ -48,19 +48,19 @@ class Duration:
         return cls(sum(int(n or 0) * size for half in halves for n, size in zip(half, sizes, strict=True)))
 
     def before(self, time: Timestamp) -> Timestamp | None:
-        """Return the instant that is this much earlier, None if that is before the year 1."""
+        """Return the time that is earlier by this duration, None if that is before the year 1."""
         try:
             return Timestamp(time.nanos - self.seconds * NANOS_PER_SECOND)
         except InvalidValue:
             return None
 
     def has_passed(self, since: Timestamp, now: Timestamp) -> bool:
-        """Return whether one instant is at least this much before another."""
+        """Return whether at least this duration lies between `since` and `now`."""
         return now.nanos - since.nanos >= self.seconds * NANOS_PER_SECOND
 
     @property
     def in_words(self) -> str:
-        """Return the approximate duration for users: `41 days`, `3 hours`, `10 minutes`."""
+        """The approximate duration for users: `41 days`, `3 hours`, `10 minutes`."""
         for unit, size in (("day", 86_400), ("hour", 3_600), ("minute", 60)):
             if self.seconds >= 2 * size or (unit == "minute" and self.seconds >= size):
                 count = self.seconds // size
@@ -69,7 +69,7 @@ class Duration:
 
     @classmethod
     def between(cls, earlier: Timestamp, later: Timestamp) -> Duration:
-        """Return how much later one instant is than another, in whole seconds; nothing if it is not."""
+        """Return the duration between two times in whole seconds; zero if `later` is not later."""
         return cls(max(0, (later.nanos - earlier.nanos) // NANOS_PER_SECOND))
 
     def __str__(self) -> str:

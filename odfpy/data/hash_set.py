@@ -1,7 +1,8 @@
-"""Sets of many hashes with little memory: 34 bytes each, in sorted arrays, instead of objects in a Python set.
+"""Compact sets of many hashes: 34 bytes per hash in sorted arrays, instead of objects in a Python set.
 
-They are arrays of numpy of the type `S34`: the bytes of a multihash with a digest of 32 bytes, as those of sha3-256 and
-blake3 have. An empty item stands for none. numpy leaves out zeros at the end, which is undone by their common length.
+The arrays are numpy arrays of type `S34`: bytes of a multihash with a 32-byte digest, as of sha3-256 and blake3. An
+empty item stands for no hash. numpy drops zeros at the end of items; since all items have one length, they are
+restored.
 """
 
 from __future__ import annotations
@@ -20,21 +21,21 @@ if TYPE_CHECKING:
     Names: TypeAlias = "npt.NDArray[np.bytes_]"
 
 SIZE: Final = 34
-"""Bytes of a multihash of 32 bytes."""
+"""Bytes of a multihash with a digest of 32 bytes."""
 
 _TEXT: Final = 2 * SIZE + 1
 _CANONICAL: Final = f"^f(?:{SHA3_256.code:02x}|{BLAKE3.code:02x})20[0-9a-f]{{64}}$"
 
 
 def names_in(texts: pa.Array) -> tuple[Names, dict[int, str]]:
-    """Return the hashes that texts represent.
+    """Return the hashes in an array of texts.
 
     Args:
         texts: strings, may have nulls.
 
     Returns:
-        An array as long as `texts`, empty where there is a null or something else than the canonical text of a hash;
-        and the texts that are something else, by their positions.
+        An array as long as `texts`, with empty items for nulls and for texts that are not the canonical form of a hash;
+        and those other texts by position.
     """
     import numpy as np
     import pyarrow as pa
@@ -46,7 +47,7 @@ def names_in(texts: pa.Array) -> tuple[Names, dict[int, str]]:
     is_canonical = pc.fill_null(pc.match_substring_regex(texts, _CANONICAL), fill_value=False)
     places = np.flatnonzero(is_canonical.to_numpy(zero_copy_only=False))
     if len(places):
-        # They are equally long, so that they make a table without gaps.
+        # All have the same length, so that they form a table without gaps.
         rows = pc.cast(texts.filter(is_canonical), pa.binary(_TEXT))
         data = rows.buffers()[1]
         table = np.frombuffer(data, np.uint8, len(rows) * _TEXT, rows.offset * _TEXT).reshape(-1, _TEXT)
@@ -67,19 +68,19 @@ def _digits() -> npt.NDArray[np.uint8]:
 
 
 def name_of(item: bytes) -> Multihash:
-    """Return the hash that an item of an array is."""
+    """Return the hash in an item of an array."""
     return Multihash.from_bytes(item.ljust(SIZE, b"\0"))
 
 
 def as_names(hashes: Iterable[Multihash]) -> Names:
-    """Return hashes as an array, without those of other algorithms."""
+    """Return hashes as an array, without those of other lengths."""
     import numpy as np
 
-    return np.array([data for data in (one.to_bytes() for one in hashes) if len(data) == SIZE], f"S{SIZE}")
+    return np.array([data for data in (name.to_bytes() for name in hashes) if len(data) == SIZE], f"S{SIZE}")
 
 
 class HashSet:
-    """A set of hashes that grows: some sorted runs, of which the longer ones are at least twice as long as the next."""
+    """A growing set of hashes, stored as sorted runs. Each run is at least twice as long as the next one."""
 
     def __init__(self) -> None:
         self._runs: list[Names] = []
@@ -115,10 +116,10 @@ class HashSet:
         return found
 
     def add(self, names: Names) -> Names:
-        """Add names; empty ones are none.
+        """Add names, except for empty items.
 
         Returns:
-            Those that were not in the set, sorted.
+            The names that were not in the set, sorted.
         """
         import numpy as np
 
@@ -133,19 +134,19 @@ class HashSet:
         return new
 
     def add_hashes(self, hashes: Iterable[Multihash]) -> None:
-        """Add hashes; those of other algorithms too."""
+        """Add hashes of any length."""
         hashes = list(hashes)
-        self._others.update(one for one in hashes if len(one.to_bytes()) != SIZE)
+        self._others.update(name for name in hashes if len(name.to_bytes()) != SIZE)
         self.add(as_names(hashes))
 
     def add_all(self, other: HashSet) -> None:
-        """Add what another set has."""
+        """Add the hashes of another set."""
         for run in other._runs:
             self.add(run)
         self._others |= other._others
 
     def add_texts(self, texts: Iterable[str]) -> None:
-        """Add the hashes that texts are in whatever form; what is none is left out."""
+        """Add the hashes in texts of any multibase; texts that are not hashes are ignored."""
         hashes = []
         for text in texts:
             try:

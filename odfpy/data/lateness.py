@@ -1,7 +1,7 @@
-"""Late rows: event time at or before the watermark that their dataset had before they came.
+"""Late rows: rows with an event time at or before the watermark that their dataset had before them.
 
 The watermark promises that there are no such rows. A late *entry* of a changelog may have any operation type. Late
-*rows* are only new ones: the row that an entry retracts or corrects was there before.
+*rows* are only new rows: a row that an entry retracts or corrects existed before.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ _MICROS: Final = {"s": _MICROS_PER_SECOND, "ms": 1_000, "us": 1}
 
 
 def late_limit(watermark: Timestamp) -> int:
-    """Return the last event time that is late by a watermark, in microseconds."""
+    """Return the last event time that counts as late for a watermark, in microseconds."""
     return watermark.nanos // _NANOS_PER_MICRO
 
 
 def late_entries(event_time: pa.Array | pa.ChunkedArray, limit: int) -> pa.Array | pa.ChunkedArray:
-    """Return a mask of the late entries of a changelog; those without an event time are not late.
+    """Return a mask of the late entries of a changelog; entries without an event time are not late.
 
     Args:
         event_time: dates or timestamps.
-        limit: as `late_limit` gives it.
+        limit: result of `late_limit`.
     """
     unit = SECONDS_PER_DAY * _MICROS_PER_SECOND
     if pa.types.is_timestamp(event_time.type):
@@ -44,12 +44,12 @@ def late_entries(event_time: pa.Array | pa.ChunkedArray, limit: int) -> pa.Array
 def late_rows(
     event_time: pa.Array | pa.ChunkedArray, operations: pa.Array | pa.ChunkedArray, watermark: Timestamp | None
 ) -> int:
-    """Return how many rows are late.
+    """Return the number of late rows.
 
     Args:
         event_time: dates or timestamps.
-        operations: int32, one for each.
-        watermark: of the dataset before these rows; without one nothing is late.
+        operations: operation types, int32, one per event time.
+        watermark: watermark of the dataset before these rows; without one, no row is late.
     """
     if watermark is None or not len(operations):
         return 0
@@ -57,10 +57,10 @@ def late_rows(
 
 
 def are_new(operations: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
-    """Return a mask of the operations that bring rows: +A and +C."""
-    return pc.is_in(operations, value_set=pa.array([int(one) for one in _NEW], operations.type))
+    """Return a mask of the operations that add rows: +A and +C."""
+    return pc.is_in(operations, value_set=pa.array([int(operation) for operation in _NEW], operations.type))
 
 
 def num_true(mask: pa.Array | pa.ChunkedArray) -> int:
-    """Return how many of a mask are true."""
+    """Return the number of true values in a mask."""
     return int(pc.sum(mask).as_py() or 0)

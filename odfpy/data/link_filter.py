@@ -3,8 +3,8 @@
     all | none | available | CONDITION;CONDITION...
     CONDITION: COLUMN=VALUE,VALUE... | since=TIME | until=TIME
 
-A row meets the conditions if each of them holds: its column has one of the values, as text; its event time is at or
-after `since`, and before `until`.
+A row meets the conditions if it meets each of them: its column has one of the values, as text; its event time is at
+or after `since`, and before `until`.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 RowMask: TypeAlias = "Callable[[pa.RecordBatch], pa.Array]"
-"""Chooses rows: a boolean for each."""
+"""Function that selects rows of a batch: it returns a boolean for each."""
 
 ALL_WORD: Final = "all"
 NONE_WORD: Final = "none"
@@ -37,13 +37,13 @@ _FORM: Final = (
 
 @dataclass(frozen=True, slots=True)
 class LinkFilter:
-    """Chooses linked objects by the rows that link to them.
+    """Selection of linked objects by the rows that link to them.
 
     Attributes:
-        word: `all`, `none` or `available`; None where there are conditions.
-        values: the values that columns may have, by their names.
-        since: the first event time.
-        until: the event time before which rows are.
+        word: `all`, `none` or `available`; None if there are conditions.
+        values: accepted values of columns, by name.
+        since: earliest event time.
+        until: end of the event times, exclusive.
     """
 
     word: str | None = ALL_WORD
@@ -53,10 +53,10 @@ class LinkFilter:
 
     @classmethod
     def parse(cls, text: str) -> LinkFilter:
-        """Read the text of a filter.
+        """Parse the text of a filter.
 
         Raises:
-            InvalidValue: it is invalid.
+            InvalidValue: the text is invalid.
         """
         text = text.strip()
         if text in (ALL_WORD, NONE_WORD, AVAILABLE_WORD):
@@ -64,13 +64,13 @@ class LinkFilter:
         values: dict[str, tuple[str, ...]] = {}
         times: dict[str, Timestamp] = {}
         for condition in filter(None, map(str.strip, text.split(";"))):
-            name, equals, said = (part.strip() for part in condition.partition("="))
-            if not equals or not name or not said or name in values or name in times:
+            name, equals, value_text = (part.strip() for part in condition.partition("="))
+            if not equals or not name or not value_text or name in values or name in times:
                 raise InvalidValue(f"Not a valid value of --files: {text[:200]!r}", hint=_FORM)
             if name in (_SINCE, _UNTIL):
-                times[name] = Timestamp.parse(said)
+                times[name] = Timestamp.parse(value_text)
             else:
-                values[name] = tuple(dict.fromkeys(value.strip() for value in said.split(",")))
+                values[name] = tuple(dict.fromkeys(value.strip() for value in value_text.split(",")))
         if not values and not times:
             raise InvalidValue(f"Not a valid value of --files: {text[:200]!r}", hint=_FORM)
         return cls(None, tuple(values.items()), times.get(_SINCE), times.get(_UNTIL))
@@ -84,7 +84,7 @@ class LinkFilter:
 
     @property
     def is_whole(self) -> bool:
-        """True if a copy has all objects, so that one that is missing is an error."""
+        """True if a copy has all objects, so that a missing object is an error."""
         return self.word == ALL_WORD
 
     @property
@@ -94,19 +94,19 @@ class LinkFilter:
 
     @property
     def allows_missing(self) -> bool:
-        """True if an object that the other side does not have is not an error."""
+        """True if it is no error that the other side lacks an object."""
         return self.word == AVAILABLE_WORD
 
     def columns(self, vocab: DatasetVocabulary) -> list[str]:
-        """Return the columns that the conditions are about."""
+        """Return the columns that the conditions need."""
         times = [vocab.event_time_column] if self.since is not None or self.until is not None else []
         return [*(name for name, _ in self.values), *times]
 
     def require_columns(self, names: list[str], vocab: DatasetVocabulary) -> None:
-        """Check that a dataset has the columns that the conditions are about.
+        """Check that a dataset has the columns that the conditions need.
 
         Raises:
-            SchemaError: it has not; the message names the column.
+            SchemaError: a column is missing; the message names it.
         """
         for column in self.columns(vocab):
             if column not in names:
@@ -131,7 +131,7 @@ class LinkFilter:
             if self.since is not None or self.until is not None:
                 times, nanos = _counts(batch.column(vocab.event_time_column))
                 for limit, compare in ((self.since, pc.greater_equal), (self.until, pc.less)):
-                    if limit is not None:  # the first count that is not before it
+                    if limit is not None:  # the first count that is not before the limit
                         count = min(max(-(-limit.nanos // nanos), -_MAX_VALUE - 1), _MAX_VALUE)
                         masks.append(compare(times, pa.scalar(count, pa.int64())))
             found = masks[0]
@@ -143,7 +143,7 @@ class LinkFilter:
 
 
 def _counts(times: pa.Array) -> tuple[pa.Array, int]:
-    """Return dates or timestamps as counts of a unit since 1970, and the nanoseconds of the unit, which end in 2262."""
+    """Return dates or timestamps as counts of a unit since 1970, and the nanoseconds of the unit."""
     import pyarrow as pa
 
     if pa.types.is_date(times.type):
@@ -158,7 +158,7 @@ NONE: Final = LinkFilter(NONE_WORD)
 """No linked object."""
 
 AVAILABLE: Final = LinkFilter(AVAILABLE_WORD)
-"""Those that the other side has."""
+"""The linked objects that the other side has."""
 
 
 def _as_text(column: pa.Array) -> pa.Array:

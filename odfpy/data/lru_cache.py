@@ -17,7 +17,7 @@ class LruCache(Generic[K, V]):
     def __init__(self, most: int) -> None:
         """
         Args:
-            most: values that it keeps.
+            most: maximum number of values.
         """
         self._most = most
         self._kept: OrderedDict[K, V] = OrderedDict()
@@ -27,11 +27,12 @@ class LruCache(Generic[K, V]):
         return key in self._kept
 
     def get(self, key: K, make: Callable[[], V]) -> V:
-        """Return the value of a key, made on demand. Two threads may make it at the same time; the first one is stored.
+        """Return the value of a key, created on demand. If two threads create it at the same time, the first value is
+        stored.
 
         Args:
             key: the key.
-            make: makes the value.
+            make: creates the value.
         """
         with self._lock:
             if key in self._kept:

@@ -1,4 +1,4 @@
-"""Memory of Arrow: the size of values, arrays of numpy as they are, and a pool while a lot of values come and go."""
+"""Memory of Arrow: sizes of values, conversion of numpy arrays, and an allocator for bulk work."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ import pyarrow as pa
 
 @contextmanager
 def bulk_memory() -> Iterator[None]:
-    """Let Arrow use jemalloc, where it is built in, until the end of the block.
+    """Let Arrow use jemalloc during the block, if this build of Arrow has it.
 
-    Arrow's usual allocator asks for huge pages, which the system has to clear again and again as large arrays come and
-    go; a large ingest took a quarter more processor time with it (pyarrow 26). What was allocated stays where it is.
+    Arrow's default allocator requests huge pages, which the system must clear again and again as large arrays are
+    allocated and released; a large ingest took a quarter more CPU time with it (pyarrow 26). Existing arrays stay.
     """
     if "jemalloc" not in pa.supported_memory_backends():
         yield
@@ -30,10 +30,10 @@ def bulk_memory() -> Iterator[None]:
 
 
 def bytes_of(values: pa.Array | pa.ChunkedArray | pa.RecordBatch | pa.Table) -> int:
-    """Return the bytes that values take in memory.
+    """Return the number of bytes that values take in memory.
 
-    Before pyarrow 24, `nbytes` does not know views of text: for these, it is the bytes of the buffers, which a slice
-    shares with the whole.
+    Before pyarrow 24, `nbytes` does not support text views. For these, the result is the size of the buffers, which
+    a slice shares with its array.
     """
     try:
         return int(values.nbytes)
@@ -42,10 +42,10 @@ def bytes_of(values: pa.Array | pa.ChunkedArray | pa.RecordBatch | pa.Table) -> 
 
 
 def from_numpy(values: npt.NDArray[Any]) -> pa.Array:
-    """Return the same numbers or booleans as an Arrow array of their type, without nulls; numbers are not copied.
+    """Return numbers or booleans as an Arrow array without nulls; numbers are not copied.
 
-    `pa.array` does it, too, but looks first whether they are a masked array: for that, numpy loads a module that takes
-    a small command a fortieth of its time.
+    `pa.array` does the same, but first checks for masked arrays, for which numpy imports a module that takes a fortieth
+    of the time of a small command.
     """
     data = np.packbits(values, bitorder="little") if values.dtype == np.bool_ else np.ascontiguousarray(values)
     return pa.Array.from_buffers(pa.from_numpy_dtype(values.dtype), len(values), [None, pa.py_buffer(data)])

@@ -1,7 +1,7 @@
 """Self-describing hashes: multihash bytes, multibase text (ODF specification, "Hashes").
 
-Algorithms are values in a registry, never an `if`: sha3-256 names blocks, data files and checkpoints; blake3 is a
-second physical algorithm; `arrow0-sha3-256` is the logical hash of a slice (see `odfpy.data.slices.logical_hash`).
+Algorithms are values in a registry: sha3-256 names blocks, data files and checkpoints; blake3 is a second physical
+algorithm; `arrow0-sha3-256` is the logical hash of a slice (see `odfpy.data.slices.logical_hash`).
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from odfpy.errors import IntegrityError, InvalidValue
 from odfpy.values import dataclass
 
 _CHUNK = 1 << 20
-"""Bytes of a stream that are hashed at a time."""
+"""Number of bytes of a stream that are hashed at a time."""
 
 
 class Hasher(Protocol):
@@ -33,7 +33,7 @@ class HashAlgorithm:
         name: name in the multicodec table.
         code: multicodec number.
         size: bytes of a digest.
-        new: makes an empty hasher, or None when the algorithm is not over plain bytes.
+        new: creates an empty hasher; None if the algorithm is not over plain bytes.
     """
 
     name: str
@@ -69,10 +69,10 @@ _MAX_BYTES = 128
 
 @dataclass(frozen=True, order=True, slots=True)
 class Multihash:
-    """A digest and the algorithm that made it.
+    """A digest with its algorithm.
 
     Attributes:
-        code: multicodec number of the algorithm; unknown ones are kept and compared, but cannot be checked.
+        code: multicodec number of the algorithm; hashes of unknown algorithms are stored and compared, but not checked.
         digest: the hash itself.
     """
 
@@ -81,14 +81,14 @@ class Multihash:
 
     @classmethod
     def of(cls, data: bytes, algorithm: HashAlgorithm = SHA3_256) -> Multihash:
-        """Hash some bytes."""
+        """Return the hash of bytes."""
         hasher = algorithm.hasher()
         hasher.update(data)
         return cls(algorithm.code, hasher.digest())
 
     @classmethod
     def of_stream(cls, stream: BinaryIO, algorithm: HashAlgorithm = SHA3_256) -> Multihash:
-        """Hash the bytes that are left in a stream, however many."""
+        """Return the hash of the remaining bytes of a stream."""
         hasher = algorithm.hasher()
         while chunk := stream.read(_CHUNK):
             hasher.update(chunk)
@@ -96,10 +96,10 @@ class Multihash:
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Multihash:
-        """Read multihash bytes: code and length as varints, then the digest.
+        """Parse multihash bytes: code and length as varints, then the digest.
 
         Raises:
-            InvalidValue: not a multihash.
+            InvalidValue: the bytes are not a multihash.
         """
         if len(data) > _MAX_BYTES:
             raise InvalidValue(f"Not a multihash: {len(data)} bytes")
@@ -114,10 +114,10 @@ class Multihash:
 
     @classmethod
     def parse(cls, text: str) -> Multihash:
-        """Read multibase text in any base of final status.
+        """Parse multibase text in any base of final status.
 
         Raises:
-            InvalidValue: not a multihash in multibase.
+            InvalidValue: the text is not a multihash in multibase.
         """
         return cls.from_bytes(decode_multibase(text))
 
@@ -127,10 +127,10 @@ class Multihash:
 
     @property
     def algorithm(self) -> HashAlgorithm:
-        """Return the algorithm, if it is one that can be checked.
+        """The algorithm.
 
         Raises:
-            IntegrityError: unknown algorithm.
+            IntegrityError: the algorithm is unknown.
         """
         try:
             return ALGORITHMS[self.code]
@@ -158,14 +158,14 @@ def decode_multibase(text: str) -> bytes:
     """Decode any multibase text.
 
     Raises:
-        InvalidValue: unknown base, or characters outside of it.
+        InvalidValue: the base is unknown, or a character is outside of it.
     """
     if not text or len(text) > 4 * _MAX_BYTES:
         raise InvalidValue(f"Not multibase: {text[:80]!r}")
     try:
         if text[0] == "f":
             return bytes.fromhex(text[1:]) if text.isalnum() else _reject(text)
-        from multiformats import multibase  # the other bases are rare; the import is not cheap
+        from multiformats import multibase  # the other bases are rare, and the import is slow
 
         if multibase.from_str(text).status != "final":
             _reject(text)
@@ -179,7 +179,7 @@ def _reject(text: str) -> bytes:
 
 
 def read_varint(data: bytes, at: int) -> tuple[int, int]:
-    """Read an unsigned varint of at most nine bytes; return it, and the position after it."""
+    """Return an unsigned varint of at most nine bytes, and the position after it."""
     value = 0
     for count in range(9):
         if at + count >= len(data):

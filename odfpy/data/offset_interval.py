@@ -1,4 +1,4 @@
-"""Rows of a dataset by their offsets, as events and the messages of engines have them."""
+"""Intervals of rows by offset, as in events and messages of engines."""
 
 from __future__ import annotations
 
@@ -22,5 +22,5 @@ class OffsetInterval:
 
     @property
     def num_rows(self) -> int:
-        """Return the number of rows."""
+        """The number of rows."""
         return self.end - self.start + 1

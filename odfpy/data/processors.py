@@ -6,5 +6,5 @@ import os
 
 
 def processors() -> int:
-    """Return how many processors this process may use: in a container or under `taskset` fewer than there are."""
+    """Return the number of processors of this process, which containers and `taskset` may limit."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

@@ -1,6 +1,6 @@
-"""Marks on annotations: what a value may be beyond its Python type. How it is written follows from them.
+"""Annotations that restrict values beyond their Python type, and determine their encoding.
 
-And a check of what somebody hands in as a count, in spite of annotations.
+Also a check of counts that callers pass, in spite of annotations.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class IntRange:
 
 @dataclass(frozen=True, slots=True)
 class SingleMemberUnion:
-    """The type is a union that has one member so far: it is written with its kind."""
+    """Marks a union that has only one member so far; it is encoded with its kind."""
 
 
 I32 = Annotated[int, IntRange(32, signed=True)]
@@ -40,15 +40,15 @@ U64 = Annotated[int, IntRange(64, signed=False)]
 
 
 def count_given(value: int, name: str, *, least: int = 0) -> int:
-    """Return a count that a caller has given.
+    """Validate a count that a caller has passed, and return it.
 
     Args:
-        value: the count, also of numpy.
-        name: of the parameter, for the message.
-        least: the least count that makes sense.
+        value: the count; numpy integers are accepted.
+        name: name of the parameter, for the message.
+        least: minimum count.
 
     Raises:
-        UsageError: it is not a whole number, or less than that.
+        UsageError: the value is not an integer, or is too small.
     """
     try:
         number = index(value)

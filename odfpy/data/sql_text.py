@@ -1,6 +1,6 @@
-"""Limits on the text of a query, checked in one pass before a parser reads it, which might be unable to stop.
+"""Limits on the text of a query, checked in one pass before it is parsed, since a parser may take unlimited time.
 
-Parsers and planners are recursive; text with deep nesting takes them minutes or breaks them. Levels are brackets, CASE,
+Parsers and planners are recursive; deeply nested text takes them minutes or crashes them. Levels are brackets, CASE,
 and consecutive operators: `a + b + c` is `(a + b) + c` to a parser.
 """
 
@@ -19,9 +19,9 @@ class TextLimits:
     """Limits on the text of a query.
 
     Attributes:
-        characters: characters.
-        tokens: words, constants and signs.
-        depth: brackets in each other and operators in a row, on the way to what is deepest.
+        characters: maximum number of characters.
+        tokens: maximum number of words, constants and signs.
+        depth: maximum depth of nested brackets and consecutive operators.
     """
 
     characters: int
@@ -30,10 +30,10 @@ class TextLimits:
 
 
 OWN: Final = TextLimits(characters=4 << 20, tokens=500_000, depth=10_000)
-"""Limits for a query on one's own machine, or in one's own workspace."""
+"""Limits for queries on the user's machine or in the user's workspace."""
 
 OF_STRANGERS: Final = TextLimits(characters=64 << 10, tokens=20_000, depth=1_000)
-"""Of a query that comes over the network."""
+"""Limits for queries from the network."""
 
 _TOKEN: Final = re.compile(
     r"""
@@ -54,19 +54,19 @@ _CLAUSES: Final = frozenset(
 _COMBINING: Final = frozenset("except intersect join minus union".split())  # noqa: SIM905
 _CASE, _SUBSCRIPT = "case", "["
 _OF_SUBSCRIPTS: Final = 10
-"""A thousand subscripts in a row take the parser five seconds."""
+"""A thousand consecutive subscripts take the parser five seconds."""
 
 
 @dataclass(slots=True)
 class _Level:
-    """The content of one pair of brackets, as far as it has been read.
+    """The content of a pair of brackets that has been read so far.
 
     Attributes:
-        opened: what has opened it.
-        operators: those in a row.
-        below: the depth of the deepest brackets among them.
-        combined: queries and tables that have been combined.
-        deepest: the greatest depth of what has been in a row before.
+        opened: the token that opened it.
+        operators: number of consecutive operators.
+        below: depth of the deepest brackets among them.
+        combined: number of queries and tables that have been combined.
+        deepest: maximum depth of previous rows of operators.
     """
 
     opened: str = ""
@@ -76,7 +76,7 @@ class _Level:
     deepest: int = field(default=0)
 
     def end_row(self) -> None:
-        """End a row: what comes next is beside what has been, not around it."""
+        """End a row of operators: the next tokens are beside it, not around it."""
         self.deepest = max(self.deepest, self.operators + self.below)
         self.operators = self.below = 0
 
@@ -86,11 +86,11 @@ class _Level:
 
 
 def check_text(text: str, limits: TextLimits = OWN) -> None:
-    """Check that a text is not too much for those who parse and plan it; takes a time that grows with its length.
+    """Check that a text can be parsed and planned with limited resources, in time linear in its length.
 
     Raises:
-        QueryTooLong: it has too many characters or tokens.
-        QueryTooDeep: it is nested too deeply, or has too many operators in a row.
+        QueryTooLong: the text has too many characters or tokens.
+        QueryTooDeep: the text is nested too deeply, or has too many consecutive operators.
     """
     if len(text) > limits.characters:
         raise QueryTooLong(
@@ -112,7 +112,7 @@ def check_text(text: str, limits: TextLimits = OWN) -> None:
         _take(levels, kind, found.group())
         if len(levels) > limits.depth + 1 or levels[-1].operators > limits.depth:
             break
-    while len(levels) > 1:  # of a text that ends too early
+    while len(levels) > 1:  # if the text ends within brackets
         _close(levels)
     if levels[0].depth > limits.depth:
         raise QueryTooDeep(

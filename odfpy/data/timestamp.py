@@ -1,7 +1,7 @@
-"""Instants with nanosecond resolution.
+"""Timestamps with nanosecond resolution.
 
-Real blocks carry nanoseconds, which `datetime` would silently drop, and with them the block's hash
-(ODF specification, "MetadataBlock"). A `Timestamp` is a count of nanoseconds since 1970-01-01T00:00:00Z.
+Blocks contain nanoseconds, which `datetime` would silently drop, and so change the block's hash
+(ODF specification, "MetadataBlock"). A `Timestamp` is a number of nanoseconds since 1970-01-01T00:00:00Z.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ NANOS_PER_SECOND = 1_000_000_000
 NANOS_PER_MILLI = 1_000_000
 SECONDS_PER_DAY = 86_400
 NANOS_PER_UNIT = {"s": NANOS_PER_SECOND, "ms": NANOS_PER_MILLI, "us": 1_000, "ns": 1}
-"""By the units of Arrow's timestamps."""
+"""Nanoseconds by unit of Arrow's timestamps."""
 _EPOCH_ORDINAL = date(1970, 1, 1).toordinal()
 
 _RFC3339 = re.compile(
@@ -45,22 +45,22 @@ class Timestamp:
 
     @classmethod
     def now(cls) -> Timestamp:
-        """Return the wall clock; only the coordinator calls it, once per commit."""
+        """Return the current time of the system clock; only the coordinator calls it, once per commit."""
         return cls(time.time_ns())
 
     @classmethod
     def of(cls, time: Instant) -> Timestamp:
-        """Convert a time as programs have it.
+        """Return a `Timestamp` for a time of any accepted type.
 
         Raises:
-            InvalidValue: it is invalid.
+            InvalidValue: the time is invalid.
         """
         match time:
             case Timestamp():
                 return time
             case str():
                 return cls.parse(time)
-            case date():  # pandas has nanoseconds in it, and says so in `isoformat` alone
+            case date():  # pandas' timestamps have nanoseconds, which only `isoformat` includes
                 return cls.parse(time.isoformat())
         raise InvalidValue(
             f"Not a time: a value of type {type(time).__name__}",
@@ -69,7 +69,7 @@ class Timestamp:
 
     @classmethod
     def parse(cls, text: str) -> Timestamp:
-        """Read RFC 3339 (`2024-03-01T12:00:00.123456789Z`), or a bare date; a time without a zone is UTC.
+        """Parse RFC 3339 (`2024-03-01T12:00:00.123456789Z`) or a date; a time without a zone is in UTC.
 
         Raises:
             InvalidValue: the text is not such a time.
@@ -92,29 +92,29 @@ class Timestamp:
 
     @classmethod
     def from_millis(cls, millis: int) -> Timestamp:
-        """Make an instant of milliseconds since the epoch, the unit of every timestamp column in a slice."""
+        """Return the timestamp of milliseconds since 1970, the unit of every timestamp column in a slice."""
         return cls(millis * NANOS_PER_MILLI)
 
     @classmethod
     def nearest(cls, nanos: int) -> Timestamp:
-        """Make the instant nearest to nanoseconds since the epoch, which may be of any year."""
+        """Return the timestamp nearest to nanoseconds since 1970, clamped to the range of years."""
         return cls(min(max(nanos, _MIN_NANOS), _MAX_NANOS))
 
     @classmethod
     def from_datetime(cls, value: datetime) -> Timestamp:
-        """Make an instant of a `datetime`; a naive one is taken as UTC."""
+        """Return the timestamp of a `datetime`; without a time zone it is in UTC."""
         aware = value if value.tzinfo else value.replace(tzinfo=timezone.utc)
         delta = aware - datetime(1970, 1, 1, tzinfo=timezone.utc)
         return cls((delta // timedelta(microseconds=1)) * 1000)
 
     @classmethod
     def from_ordinal(cls, year: int, day_of_year: int, seconds: int, nanos: int) -> Timestamp:
-        """Make an instant of its wire form: year, day of the year (1 to 366), seconds from midnight, nanoseconds.
+        """Return the timestamp of its wire form: year, day of the year (1 to 366), seconds since midnight, nanoseconds.
 
         Args:
             year: the year.
             day_of_year: 1 to 366.
-            seconds: seconds from midnight, UTC.
+            seconds: seconds since midnight, UTC.
             nanos: nanoseconds of the second.
         """
         if not date.min.year <= year <= date.max.year:
@@ -135,15 +135,15 @@ class Timestamp:
 
     @property
     def millis(self) -> int:
-        """Return the milliseconds since the epoch, rounded down."""
+        """The milliseconds since the epoch, rounded down."""
         return self.nanos // NANOS_PER_MILLI
 
     def floor_millis(self) -> Timestamp:
-        """Return the same instant cut to whole milliseconds, as slices store it."""
+        """Return the timestamp truncated to milliseconds, as in slices."""
         return Timestamp.from_millis(self.millis)
 
     def to_datetime(self) -> datetime:
-        """Return an aware `datetime`; below a microsecond is truncated."""
+        """Return an aware `datetime`, truncated to microseconds."""
         return datetime(1970, 1, 1, tzinfo=timezone.utc) + timedelta(microseconds=self.nanos // 1000)
 
     def __str__(self) -> str:
@@ -170,4 +170,4 @@ _MAX_NANOS = (date.max.toordinal() - _EPOCH_ORDINAL + 1) * SECONDS_PER_DAY * NAN
 
 
 Instant: TypeAlias = str | date | datetime | Timestamp
-"""A time; one without a zone is in UTC, a day is its beginning."""
+"""A time in any accepted type. Without a zone it is in UTC; a date is the beginning of the day."""

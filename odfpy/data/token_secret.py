@@ -1,6 +1,6 @@
-"""Secrets of tokens: made here, shown once, and kept nowhere but as a hash.
+"""Secrets of tokens: generated here, shown once, and stored only as a hash.
 
-A secret has 256 random bits, so that a plain hash of it tells nothing.
+A secret has 256 random bits, so that a plain hash reveals nothing about it.
 """
 
 from __future__ import annotations
@@ -14,34 +14,34 @@ from odfpy.data.timestamp import NANOS_PER_SECOND, Timestamp
 from odfpy.errors import InvalidValue
 
 PREFIX: Final = "odf_"
-"""What tokens begin with, so that programs which look for leaked secrets know them."""
+"""Prefix of tokens, by which scanners for leaked secrets recognize them."""
 
 
 def new_secret() -> str:
-    """Return a new secret, of 43 characters that need no quoting in a URL."""
+    """Return a new secret: 43 characters that are valid in URLs."""
     return secrets.token_urlsafe(32)
 
 
 def new_token() -> str:
-    """Return the text of a new bearer token."""
+    """Return a new bearer token."""
     return PREFIX + new_secret()
 
 
 def is_token(text: str) -> bool:
-    """Return whether a text can be one of our tokens."""
+    """Return whether a text has the form of our tokens."""
     return text.startswith(PREFIX)
 
 
 def hash_of(secret: str) -> str:
-    """Return the hash that a secret is known by: SHA-256, in hexadecimal digits."""
+    """Return the hash by which a secret is stored: SHA-256, in hexadecimal digits."""
     return hashlib.sha256(secret.encode("utf-8", "replace")).hexdigest()
 
 
 def end_after(now: Timestamp, lifetime: Duration) -> Timestamp:
-    """Return the end of what begins now.
+    """Return the end of a lifetime that begins now.
 
     Raises:
-        InvalidValue: it would end at once.
+        InvalidValue: the lifetime is zero.
     """
     if lifetime.seconds <= 0:
         raise InvalidValue("The lifetime must be longer than zero", hint="Write a duration such as 90d.")

@@ -17,18 +17,18 @@ class OperationType(IntEnum):
 
     @property
     def symbol(self) -> str:
-        """Return `+A`, `-R`, `-C` or `+C`."""
+        """`+A`, `-R`, `-C` or `+C`."""
         return ("+A", "-R", "-C", "+C")[self]
 
     @property
     def weight(self) -> int:
-        """Return +1 for rows that add to the current state, -1 for rows that are taken out of it."""
+        """+1 for rows that add to the current state, -1 for rows that are removed from it."""
         return 1 if self in (OperationType.APPEND, OperationType.CORRECT_TO) else -1
 
 
 @dataclass(frozen=True, slots=True)
 class DatasetVocabulary:
-    """Names of the four system columns of a dataset, in their order in every slice."""
+    """Names of the four system columns of a dataset, in the order of slices."""
 
     offset_column: str = "offset"
     operation_type_column: str = "op"
@@ -37,12 +37,12 @@ class DatasetVocabulary:
 
     @property
     def columns(self) -> tuple[str, str, str, str]:
-        """Return all four names, in order."""
+        """All four names, in order."""
         return (*self.changelog_columns, self.event_time_column)
 
     @property
     def changelog_columns(self) -> tuple[str, str, str]:
-        """Return the names of the columns that are not data but describe a row: offset, operation type, system time."""
+        """Names of the system columns other than event time: offset, operation type, system time."""
         return (self.offset_column, self.operation_type_column, self.system_time_column)
 
 

@@ -1,10 +1,10 @@
-"""Datasets as values: ids and keys, names and references, the two kinds, transforms.
+"""Datasets as values: ids and keys, names and references, kinds, transforms.
 
     identity   `did:odf:...` and `did:key:...`, the ids that are public keys, and the key pairs
-    names      aliases, patterns and references by which users name datasets
+    names      aliases, patterns and references, by which users identify datasets
     kind       root or derivative
-    transform  the inputs, queries and engine of a derivative, as its metadata has them
+    transform  inputs, queries and engine of a derivative, as in its metadata
     proof      the signature of an answer to a query
 
-Nothing here reads a dataset: its folder is `odfpy.coordinator.storage`, its chain `odfpy.chain`.
+This package does not read datasets: `odfpy.coordinator.storage` has their folders, `odfpy.chain` their chains.
 """

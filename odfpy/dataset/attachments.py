@@ -1,4 +1,4 @@
-"""Files that an event carries inside of it (ODF specification, "SetAttachments")."""
+"""Files that are embedded in an event (ODF specification, "SetAttachments")."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class AttachmentEmbedded:
 
     Attributes:
         path: path of the file, relative to the dataset.
-        content: its text.
+        content: text of the file.
     """
 
     path: str
@@ -25,7 +25,7 @@ class AttachmentEmbedded:
 
 @dataclass(frozen=True, slots=True)
 class AttachmentsEmbedded:
-    """Files inside the event itself.
+    """Files that are embedded in the event itself.
 
     https://github.com/open-data-fabric/open-data-fabric/blob/master/open-data-fabric.md#attachmentsembedded
 

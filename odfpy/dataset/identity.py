@@ -1,5 +1,7 @@
-"""Identities are ed25519 public keys: a dataset's id is that of its own key pair (ODF specification, "Dataset
-Identity"), `did:odf:...`; who commits is known by a key too, `did:key:...`.
+"""Identities, which are ed25519 public keys (ODF specification, "Dataset Identity").
+
+The id of a dataset is the public key of its own key pair, `did:odf:...`; a committer is identified by a key, too,
+`did:key:...`.
 """
 
 from __future__ import annotations
@@ -31,10 +33,10 @@ class DatasetId:
 
     @classmethod
     def parse(cls, text: str) -> DatasetId:
-        """Read `did:odf:<multibase>`.
+        """Parse `did:odf:<multibase>`.
 
         Raises:
-            InvalidValue: not an id of a dataset.
+            InvalidValue: the text is not an id of a dataset.
         """
         if not text.startswith(DID_ODF_PREFIX):
             raise InvalidValue(f"Not a dataset id: {text!r}", hint="Ids of datasets begin with did:odf:")
@@ -45,7 +47,7 @@ class DatasetId:
 
     @classmethod
     def from_bytes(cls, data: bytes) -> DatasetId:
-        """Read the wire form: the multicodec prefix of ed25519 public keys, then the key."""
+        """Decode the wire form: the multicodec prefix of ed25519 public keys, then the key."""
         if data[:2] != _ED25519_PUB:
             raise InvalidValue("Not a dataset id: it does not begin with the code of an ed25519 public key")
         return cls(bytes(data[2:]))
@@ -56,7 +58,7 @@ class DatasetId:
 
     @property
     def multibase(self) -> str:
-        """Return the id without `did:odf:`, which can be the name of a file."""
+        """The id without `did:odf:`, which is valid as a file name."""
         return encode_multibase(self.to_bytes())
 
     def __str__(self) -> str:
@@ -65,7 +67,8 @@ class DatasetId:
 
 @dataclass(frozen=True, order=True, slots=True)
 class ActorId:
-    """`did:key:` with an ed25519 public key: somebody who signs. The owner of a dataset is the one with its key.
+    """`did:key:` with an ed25519 public key: the identity of a signer. The owner of a dataset is the actor with its
+    key.
 
     Attributes:
         public_key: the 32 bytes of the key.
@@ -79,10 +82,10 @@ class ActorId:
 
     @classmethod
     def parse(cls, text: str) -> ActorId:
-        """Read `did:key:<multibase>`.
+        """Parse `did:key:<multibase>`.
 
         Raises:
-            InvalidValue: not an ed25519 key.
+            InvalidValue: the text is not an ed25519 key.
         """
         if not text.startswith(DID_KEY_PREFIX):
             hint = "Keys begin with did:key:z6Mk; `odf key show` prints yours."
@@ -98,11 +101,11 @@ class ActorId:
 
     @classmethod
     def owner_of(cls, dataset_id: DatasetId) -> ActorId:
-        """Return the actor who has the key pair of a dataset."""
+        """Return the actor with the key pair of a dataset."""
         return cls(dataset_id.public_key)
 
     def has_signed(self, message: bytes, signature: bytes) -> bool:
-        """Return whether a signature of a message is that of this key."""
+        """Return whether a signature of a message was made with this key."""
         from cryptography.exceptions import InvalidSignature
         from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
@@ -118,7 +121,7 @@ class ActorId:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class KeyPair:
-    """An ed25519 key pair. The private half never goes into a dataset, a log or a `repr`.
+    """An ed25519 key pair. The private key is never part of a dataset, a log or a `repr`.
 
     Attributes:
         private_key: the 32 bytes of the seed.
@@ -132,25 +135,25 @@ class KeyPair:
 
     @classmethod
     def generate(cls) -> KeyPair:
-        """Generate a random pair."""
+        """Generate a random key pair."""
         from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
         return cls(Ed25519PrivateKey.generate().private_bytes_raw())
 
     @property
     def dataset_id(self) -> DatasetId:
-        """Return the id whose owner holds this pair."""
+        """The id of the dataset whose owner has this pair."""
         from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
         return DatasetId(Ed25519PrivateKey.from_private_bytes(self.private_key).public_key().public_bytes_raw())
 
     @property
     def actor(self) -> ActorId:
-        """Return the actor who has this pair."""
+        """The actor with this pair."""
         return ActorId.owner_of(self.dataset_id)
 
     def sign(self, message: bytes) -> bytes:
-        """Sign bytes; return an ed25519 signature of 64 bytes."""
+        """Sign bytes; return the ed25519 signature of 64 bytes."""
         from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
         return Ed25519PrivateKey.from_private_bytes(self.private_key).sign(message)

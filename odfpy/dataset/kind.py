@@ -6,7 +6,7 @@ from enum import Enum
 
 
 class DatasetKind(Enum):
-    """Root datasets take in outside data; derivative datasets are computed from other datasets."""
+    """Kinds of datasets: root datasets ingest external data, derivative datasets are computed from other datasets."""
 
     ROOT = "Root"
     DERIVATIVE = "Derivative"

@@ -1,12 +1,12 @@
 """Names, references and patterns of datasets (ODF specification, "Dataset Identity").
 
-Forms of text and the types they are read into:
+Notations and the types that represent them:
 
-    DatasetName   com.example.rates                 hostname-like; compared without regard to case
+    DatasetName   com.example.rates                 like a host name; case is ignored in comparisons
     DatasetAlias  com.example.rates | alice/com.example.rates
-    DatasetRef    did:odf:f... | alias              something in this workspace
+    DatasetRef    did:odf:f... | alias              a dataset of this workspace
     RemoteRef     did:odf:f... | repo/did:odf:f... | repo/[account/]name | URL
-    pattern       com.example.% | alice/%           `%` stands for any run of characters
+    pattern       com.example.% | alice/%           `%` matches any run of characters
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def _check_length(text: str, what: str) -> None:
 @total_ordering
 @dataclass(frozen=True, slots=True, eq=False)
 class _Name:
-    """Text of the form of a host name, compared without regard to case."""
+    """A name in the form of a host name; case is ignored in comparisons."""
 
     text: str
 
@@ -100,17 +100,17 @@ class RepositoryName(_Name):
 @total_ordering
 @dataclass(frozen=True, slots=True)
 class DatasetAlias:
-    """`[account/]name`; in order of names, the one without an account first."""
+    """`[account/]name`; aliases without account sort before others of the same name."""
 
     name: DatasetName
     account: AccountName | None = None
 
     @classmethod
     def parse(cls, text: str) -> DatasetAlias:
-        """Read `[account/]name`.
+        """Parse `[account/]name`.
 
         Raises:
-            InvalidValue: not an alias.
+            InvalidValue: the text is not an alias.
         """
         account, slash, name = text.rpartition("/")
         return cls(DatasetName(name), AccountName(account) if slash else None)
@@ -130,10 +130,10 @@ DatasetRef: TypeAlias = DatasetId | DatasetAlias
 
 
 def parse_ref(text: str) -> DatasetRef:
-    """Read a local reference: an id or an alias.
+    """Parse a local reference: an id or an alias.
 
     Raises:
-        InvalidValue: neither.
+        InvalidValue: the text is neither.
     """
     return DatasetId.parse(text) if text.startswith(DID_ODF_PREFIX) else DatasetAlias.parse(text)
 
@@ -143,8 +143,8 @@ class RemoteRef:
     """A dataset in a named repository.
 
     Attributes:
-        repository: the repository's local name, or None for an id that any repository may have.
-        dataset: id or alias of the dataset there.
+        repository: local name of the repository; None for an id in any repository.
+        dataset: id or alias of the dataset in the repository.
     """
 
     repository: RepositoryName | None
@@ -171,7 +171,7 @@ def all_of(given: _Given | Iterable[_Given]) -> tuple[_Given, ...]:
     """Return names or paths as a tuple, whether a program passes one or several.
 
     Raises:
-        UsageError: something else is among them.
+        UsageError: an item is of another type.
     """
     if isinstance(given, (str, Path)):
         return (given,)
@@ -191,10 +191,10 @@ def is_url(text: str) -> bool:
 
 
 def parse_remote_ref(text: str) -> AnyRemoteRef:
-    """Read `[repo/]id`, `repo/[account/]name` or a URL.
+    """Parse `[repo/]id`, `repo/[account/]name` or a URL.
 
     Raises:
-        InvalidValue: none of these.
+        InvalidValue: the text has none of these forms.
     """
     if is_url(text):
         return RemoteUrl(text)
@@ -215,7 +215,7 @@ def is_pattern(text: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class DatasetPattern:
-    """`[account/]name` with `%` in the name for any run of characters, matched without regard to case."""
+    """`[account/]name` with `%` in the name for any run of characters; case is ignored."""
 
     text: str
 
@@ -228,7 +228,7 @@ class DatasetPattern:
             AccountName(account)
 
     def matches(self, dataset: DatasetName | DatasetAlias) -> bool:
-        """Return whether the whole name fits, and the account is the same if the pattern has one."""
+        """Return whether the complete name matches, and the account is the same if the pattern has one."""
         account, _, pattern = self.text.rpartition("/")
         alias = dataset if isinstance(dataset, DatasetAlias) else DatasetAlias(dataset)
         if account and alias.account != AccountName(account):
@@ -240,16 +240,16 @@ class DatasetPattern:
 
 
 def matches_search(text: str, alias: DatasetAlias, description: str | None, keywords: Iterable[str]) -> bool:
-    """Return whether all words of a text are in what a dataset is called, or says of itself; case does not matter.
+    """Return whether all words of a text occur in the name, description or keywords of a dataset; case is ignored.
 
     Args:
-        text: the words to look for, in any order; each may be part of a longer word.
+        text: the words, in any order; each may be part of a longer word.
         alias: name of the dataset.
         description: its description, None for none.
         keywords: its keywords.
     """
-    said = " ".join((str(alias), description or "", *keywords)).lower()
-    return all(word in said for word in text.lower().split())
+    searched = " ".join((str(alias), description or "", *keywords)).lower()
+    return all(word in searched for word in text.lower().split())
 
 
 _MAX_NEAR = 3
@@ -259,12 +259,13 @@ _MIN_LETTERS = 3
 def did_you_mean_dataset(name: str, known: Iterable[str], *, otherwise: str | None = None) -> str | None:
     """Return a hint with the datasets that a misspelt or partial name may refer to.
 
-    What comes last says the most: `flights` and `com.example.flihgts` may both be `org.nycflights.flights`.
+    The last part of a name is the most significant: `flights` and `com.example.flihgts` may both be
+    `org.nycflights.flights`.
 
     Args:
         name: the name that does not exist.
-        known: the names that do, as far as whoever asks may know them.
-        otherwise: the hint if none is near, None for none.
+        known: the existing names, as far as the caller may see them.
+        otherwise: the hint if no known name is close.
     """
     names, last = list(known), _last_part(name)
     by_last: dict[str, list[str]] = {}
@@ -280,12 +281,12 @@ def did_you_mean_dataset(name: str, known: Iterable[str], *, otherwise: str | No
 
 
 def _last_part(name: str) -> str:
-    """Return what follows the last dot or slash of a name, in small letters."""
+    """Return the part of a name after the last dot or slash, in lower case."""
     return re.split(r"[./]", name)[-1].lower()
 
 
 def _fits(parts: list[str], text: str) -> bool:
-    """Return whether the parts stand in the text in this order, the first at its beginning, the last at its end."""
+    """Return whether the parts occur in the text in this order, the first at its beginning and the last at its end."""
     first, *middle, last = parts
     if not (text.startswith(first) and text.endswith(last) and len(first) + len(last) <= len(text)):
         return False

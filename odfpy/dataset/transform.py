@@ -1,4 +1,4 @@
-"""Queries: what a derivative dataset computes, and how an ingest preprocesses (ODF specification, "Transform")."""
+"""Transforms: queries of derivative datasets, and of preprocessing (ODF specification, "Transform")."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from odfpy.values import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SqlQueryStep:
-    """One query; later steps see its result under its alias, and the last step, without one, is the output."""
+    """A query; later steps can read its result under its alias. The last step has no alias and computes the output."""
 
     alias: str | None = None
     query: str
@@ -20,7 +20,7 @@ class SqlQueryStep:
 
 @dataclass(frozen=True, slots=True)
 class TemporalTable:
-    """An input to be seen as a table with validity times."""
+    """An input that the query reads as a temporal table."""
 
     name: str
     primary_key: tuple[str, ...]
@@ -32,10 +32,10 @@ class TransformSql:
 
     Attributes:
         engine: name in the registry of engines.
-        version: version of the engine that the author asks for.
+        version: version of the engine that the author requests.
         query: shorthand for a single step; never stored in a chain, see `normalized`.
         queries: the steps.
-        temporal_tables: inputs to be seen as temporal tables.
+        temporal_tables: inputs that the queries read as temporal tables.
     """
 
     KIND: ClassVar[str] = "Sql"
@@ -50,7 +50,7 @@ class TransformSql:
         """Return the stored form: `query` unset, `queries` not empty.
 
         Raises:
-            UsageError: both or neither of `query` and `queries` are given, or the aliases do not fit.
+            UsageError: both or neither of `query` and `queries` are given, or the aliases are inconsistent.
         """
         if self.query is not None:
             if self.queries:
@@ -63,7 +63,7 @@ class TransformSql:
 
     @property
     def steps(self) -> tuple[SqlQueryStep, ...]:
-        """Return the steps of the normalized form."""
+        """The steps of the normalized form."""
         return self.normalized().queries or ()
 
 

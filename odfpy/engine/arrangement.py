@@ -102,11 +102,11 @@ class ArrangementManifest:
         """Return the manifest in a folder; None if there is none that this release can use."""
         try:
             with damage_found():
-                found: ArrangementManifest = from_tree(cls, json.loads(unsealed((folder / _MANIFEST).read_bytes())))
+                manifest: ArrangementManifest = from_tree(cls, json.loads(unsealed((folder / _MANIFEST).read_bytes())))
         except (StateDamaged, OdfError):
             return None
         # A name must not lead out of the folder.
-        return found if found.format == FORMAT and all(map(is_run_name, found.files)) else None
+        return manifest if manifest.format == FORMAT and all(map(is_run_name, manifest.files)) else None
 
 
 def usable(request: TransformRequest, engine: str) -> ArrangementManifest | None:
@@ -118,7 +118,7 @@ def usable(request: TransformRequest, engine: str) -> ArrangementManifest | None
     """
     if request.prev_arrangement_path is None:
         return None
-    found = ArrangementManifest.read(Path(request.prev_arrangement_path))
-    if found is None or (found.engine, found.inputs) != (engine, positions_before(request)):
+    manifest = ArrangementManifest.read(Path(request.prev_arrangement_path))
+    if manifest is None or (manifest.engine, manifest.inputs) != (engine, positions_before(request)):
         return None
-    return found if found.transform == transform_digest(request) else None
+    return manifest if manifest.transform == transform_digest(request) else None

@@ -33,9 +33,9 @@ def is_append_only(paths: Iterable[str], operation_type: str) -> bool:
 
 def least_time(paths: Iterable[str], column: str) -> int | None:
     """Return the least time of a column, in microseconds; None without statistics or rows."""
-    found = [bounds for path in paths for bounds in bounds_of(path, column)]
-    known = [_micros(bounds[0]) for bounds in found if bounds is not None]
-    return min(known) if known and len(known) == len(found) else None
+    column_bounds = [bounds for path in paths for bounds in bounds_of(path, column)]
+    known = [_micros(bounds[0]) for bounds in column_bounds if bounds is not None]
+    return min(known) if known and len(known) == len(column_bounds) else None
 
 
 def _micros(value: datetime | date) -> int:

@@ -169,10 +169,10 @@ def read_manifest(path: Path) -> CheckpointManifest | None:
     """Return the manifest of a checkpoint; None when it cannot be read."""
     try:
         with zipfile.ZipFile(path) as archive:
-            found: CheckpointManifest = from_tree(CheckpointManifest, json.loads(archive.read(_MANIFEST)))
+            manifest: CheckpointManifest = from_tree(CheckpointManifest, json.loads(archive.read(_MANIFEST)))
     except (OdfError, *_DAMAGE):
         return None
-    return found
+    return manifest
 
 
 def load_checkpoint(request: TransformRequest, engine: str, folder: Path) -> CheckpointRows | None:
@@ -193,16 +193,16 @@ def load_checkpoint(request: TransformRequest, engine: str, folder: Path) -> Che
         return None
     if manifest.transform != transform_digest(request):
         return None
-    found: dict[str, tuple[Path, CheckpointFile]] = {}
+    files: dict[str, tuple[Path, CheckpointFile]] = {}
     try:
         with zipfile.ZipFile(path) as archive:
             for rows in manifest.rows:
                 # Not under its name in the archive, which others may have made: the name may lead out of the folder.
-                target = folder / f"kept-{len(found)}.parquet"
+                target = folder / f"kept-{len(files)}.parquet"
                 with archive.open(rows.name) as source, target.open("wb") as copy:
                     while chunk := source.read(_CHUNK):
                         copy.write(chunk)
-                found[rows.name] = target, rows
+                files[rows.name] = target, rows
     except _DAMAGE:
         return None
-    return CheckpointRows(found, {rows.name: rows for rows in manifest.arranged or ()})
+    return CheckpointRows(files, {rows.name: rows for rows in manifest.arranged or ()})

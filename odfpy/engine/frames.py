@@ -104,8 +104,8 @@ def _active() -> SparkSession | None:
         return None
     from pyspark.sql import SparkSession
 
-    found: SparkSession | None = SparkSession.getActiveSession()
-    return found
+    session: SparkSession | None = SparkSession.getActiveSession()
+    return session
 
 
 def _spark_type(field: pa.Field) -> DataType:

@@ -66,10 +66,10 @@ def output_layout(result: pa.Schema, vocab: DatasetVocabulary, recorded: DataSch
     names = result.names
     _check_names(names, vocab)
     event_time = names.index(vocab.event_time_column)
-    found = result.field(event_time).type
-    if not (pa.types.is_timestamp(found) or pa.types.is_date(found)):
+    time_type = result.field(event_time).type
+    if not (pa.types.is_timestamp(time_type) or pa.types.is_date(time_type)):
         raise InvalidQuery(
-            f"The event time column `{vocab.event_time_column}` has type {found}",
+            f"The event time column `{vocab.event_time_column}` has type {time_type}",
             hint=f"Cast it: `CAST(... AS TIMESTAMP) AS {vocab.event_time_column}`, or to DATE.",
         )
     operation_type = names.index(vocab.operation_type_column) if vocab.operation_type_column in names else None
@@ -190,11 +190,13 @@ class OutputSlice(AbstractContextManager["OutputSlice"]):
         system_time = pa.array(np.full(rows.num_rows, self._system_time, dtype=np.int64)).cast(_TIME)
         if self._writer is None:
             self._writer = SliceWriter(self._path, self._layout.schema, self._layout.vocab)
-        made = [
+        operations_and_offsets = [
             offsets.cast(self._layout.schema.field(0).type),
             operation_types.cast(self._layout.schema.field(1).type),
         ]
-        self._writer.write(pa.record_batch([*made, system_time, *columns], schema=self._layout.schema))
+        self._writer.write(
+            pa.record_batch([*operations_and_offsets, system_time, *columns], schema=self._layout.schema)
+        )
         self._next_offset += rows.num_rows
 
     def finish(self) -> tuple[SliceDescription, ...]:

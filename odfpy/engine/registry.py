@@ -111,15 +111,15 @@ class EngineRegistry:
             settings: settings of the Spark engine; DataFusion's processes use its memory and time, too.
         """
         chosen = settings or EngineSettings()
-        found = cls({"datafusion": partial(_datafusion, chosen.most_memory, chosen.job_seconds)})
+        registry = cls({"datafusion": partial(_datafusion, chosen.most_memory, chosen.job_seconds)})
 
         def spark() -> Engine:
             from odfpy.engine.worker.client import SparkEngine
 
-            return SparkEngine(run_dir, settings, found._report)
+            return SparkEngine(run_dir, settings, registry._report)
 
-        found._factories = {"spark": spark, **found._factories}
-        return found
+        registry._factories = {"spark": spark, **registry._factories}
+        return registry
 
     @contextmanager
     def reporting_to(self, listener: Callable[[JobProgress], None]) -> Iterator[None]:
@@ -143,9 +143,9 @@ class EngineRegistry:
         """
         datafusion = partial(_datafusion, memory, seconds)
 
-        found = EngineRegistry({**{name: partial(self.get, name) for name in self.names}, "datafusion": datafusion})
-        found._isolated_memory = memory
-        return found
+        registry = EngineRegistry({**{name: partial(self.get, name) for name in self.names}, "datafusion": datafusion})
+        registry._isolated_memory = memory
+        return registry
 
     def scan(self, request: ScanRequest, control: CancellationToken) -> RowStream | None:
         """Return the rows of a scan in a separate process; None where this process may read them itself.
@@ -168,9 +168,9 @@ class EngineRegistry:
             engine = self.get("spark")
             return engine.sandboxed_only() if isinstance(engine, SparkEngine) else engine
 
-        found = EngineRegistry({**{name: partial(self.get, name) for name in self.names}, "spark": spark})
-        found._isolated_memory = self._isolated_memory
-        return found
+        registry = EngineRegistry({**{name: partial(self.get, name) for name in self.names}, "spark": spark})
+        registry._isolated_memory = self._isolated_memory
+        return registry
 
     def with_cancellation(self, token: CancellationToken) -> EngineRegistry:
         """Return the same engines with a token that can cancel their work, and is notified of its progress.
@@ -182,9 +182,9 @@ class EngineRegistry:
         def bound(name: str) -> Engine:
             return self.get(name).with_cancellation(token)
 
-        found = EngineRegistry({name: partial(bound, name) for name in self.names})
-        found._isolated_memory = self._isolated_memory
-        return found
+        registry = EngineRegistry({name: partial(bound, name) for name in self.names})
+        registry._isolated_memory = self._isolated_memory
+        return registry
 
     def expect(self, name: str) -> None:
         """Create an engine that will be needed soon, if it exists: its start takes a while."""

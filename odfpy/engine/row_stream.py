@@ -60,7 +60,7 @@ class Spooled:
         import pyarrow as pa
 
         self._control = control
-        self._growing = _Growing(path, control)
+        self._growing = _GrowingFile(path, control)
         self._thread = threading.Thread(target=self._write, args=(write,), name="query", daemon=True)
         self._thread.start()
         try:
@@ -102,7 +102,7 @@ class Spooled:
             self._growing.complete.set()
 
 
-class _Growing(io.RawIOBase):
+class _GrowingFile(io.RawIOBase):
     """A file that is read while it grows: reading waits for missing data."""
 
     def __init__(self, path: Path, control: CancellationToken) -> None:

@@ -79,8 +79,8 @@ def scan(request: ScanRequest) -> Iterator[pa.RecordBatch]:
 def _rows(request: ScanRequest) -> Iterator[pa.RecordBatch]:
     schema = request.arrow_schema()
     for part in reversed(request.parts) if request.is_reversed else request.parts:
-        found = _rows_of(part, request, schema)
-        yield from reversed([_reversed(batch) for batch in found]) if request.is_reversed else found
+        batches = _rows_of(part, request, schema)
+        yield from reversed([_reversed(batch) for batch in batches]) if request.is_reversed else batches
 
 
 def _rows_of(part: ScanPart, request: ScanRequest, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
@@ -127,14 +127,14 @@ def fitting(column: pa.Array, field: pa.Field) -> pa.Array:
     import pyarrow as pa
 
     try:
-        found = column.cast(field.type)
-        found.validate(full=_may_be_wrong(field.type))
+        cast_column = column.cast(field.type)
+        cast_column.validate(full=_may_be_wrong(field.type))
     except (pa.ArrowException, ValueError) as error:
         raise IntegrityError(
             f"column {field.name!r} holds {column.type} where the schema says {field.type}, or values that do not fit"
             f" that type: {error}"
         ) from error
-    return found
+    return cast_column
 
 
 def _may_be_wrong(kind: pa.DataType) -> bool:

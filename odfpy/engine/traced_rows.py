@@ -75,12 +75,12 @@ def write_answer(path: str, ways: Mapping[int, Sequence[Sequence[SourceRow]]]) -
     Returns:
         The number of rows in the file.
     """
-    found = [
+    answer_rows = [
         (number, way, *source)
         for number in sorted(ways)
         for way, made_of in enumerate(ways[number])
         for source in made_of or [(-1, -1, -1)]
     ]
-    columns = list(zip(*found, strict=True)) or [()] * len(_ANSWER)
+    columns = list(zip(*answer_rows, strict=True)) or [()] * len(_ANSWER)
     batch = pa.record_batch([pa.array(c, f.type) for c, f in zip(columns, _ANSWER, strict=True)], schema=_ANSWER)
     return write_stream(path, _ANSWER, [batch])

@@ -1,1 +1,1 @@
-"""Events of Ethereum contracts. Fetching asks nodes for them, engines have functions over them."""
+"""Events of Ethereum contracts: fetch steps request them from nodes, and engines have functions to decode them."""

@@ -1,9 +1,9 @@
-"""Events of Ethereum contracts: reading their signatures, and what a log of one holds.
+"""Events of Ethereum contracts: parsing of signatures, and decoding of logs.
 
     TokensBurned(address indexed from, uint256 amount, uint256 ethAmount, uint256 time)
 
 In Arrow an event is a struct: indexed parameters first, then the others. Addresses and bytes are Binary; integers of up
-to 32 and 64 bits are Int32, UInt32, Int64, UInt64; longer ones are text, since Arrow has no such numbers.
+to 32 and 64 bits are Int32, UInt32, Int64, UInt64; longer ones are text, since Arrow has no such integers.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ _HINT = "Write it as in the contract: Transfer(address indexed from, address ind
 
 
 class NotOfThisEvent(ValueError):
-    """A log is not of the event that it is taken for, or it is malformed."""
+    """A log belongs to another event, or is malformed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Parameter:
-    """A parameter of an event: its type in full, such as `uint256` or `address[]`, and its name, empty for none."""
+    """A parameter of an event: its full type, such as `uint256` or `address[]`, and its name, empty for none."""
 
     type: str
     name: str
@@ -42,29 +42,29 @@ class Parameter:
 
     @property
     def is_hashed(self) -> bool:
-        """True if a log has only the hash of its value."""
+        """True if a log contains only the hash of its value."""
         kind = _parsed(self.type)
         return self.is_indexed and (kind.is_dynamic or kind.arrlist is not None)
 
     @property
     def abi_type(self) -> str:
-        """Return what is decoded."""
+        """The type of the logged value."""
         return "bytes32" if self.is_hashed else self.type
 
 
 @dataclass(frozen=True)
 class EventSignature:
-    """An event by its signature."""
+    """The signature of an event."""
 
     name: str
     parameters: tuple[Parameter, ...]
 
     @classmethod
     def parse(cls, text: str) -> EventSignature:
-        """Read a signature.
+        """Parse a signature.
 
         Raises:
-            InvalidValue: it is invalid, or has types that are not supported.
+            InvalidValue: the signature is invalid, or has an unsupported type.
         """
         match = _SIGNATURE.fullmatch(text)
         if match is None:
@@ -74,7 +74,7 @@ class EventSignature:
 
     @cached_property
     def selector(self) -> bytes:
-        """The first topic of its logs, 32 bytes."""
+        """The first topic of the event's logs, 32 bytes."""
         with needs_extra("ethereum", "Events of Ethereum"):
             from eth_hash.auto import keccak
         types = ",".join(parameter.type for parameter in self.parameters)
@@ -82,14 +82,14 @@ class EventSignature:
 
     @property
     def fields(self) -> tuple[Parameter, ...]:
-        """The parameters in the order of the struct."""
+        """The parameters in the order of the struct's members."""
         return tuple(sorted(self.parameters, key=lambda parameter: not parameter.is_indexed))
 
     def arrow_type(self) -> pa.StructType:
-        """The struct of a decoded log.
+        """Return the struct type of a decoded log.
 
         Raises:
-            InvalidValue: parameters without names, or with the same.
+            InvalidValue: parameters lack names, or have the same name.
         """
         import pyarrow as pa
 
@@ -99,19 +99,19 @@ class EventSignature:
         return pa.struct([pa.field(field.name, _arrow_type(field.abi_type), nullable=False) for field in self.fields])
 
     def to_json(self, topics: Sequence[bytes], data: bytes) -> str:
-        """The values of a log as JSON, keys in order: `name` and the parameters; bytes are hexadecimal.
+        """Return the values of a log as JSON with sorted keys: `name` and the parameters; bytes are hexadecimal.
 
         Raises:
-            NotOfThisEvent: topics or data are not those of this event.
+            NotOfThisEvent: topics or data do not match the event.
         """
         values = {"name": self.name, **self.decode(topics, data)}
         return json.dumps(values, default=bytes.hex, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
 
     def decode(self, topics: Sequence[bytes], data: bytes) -> dict[str, Any]:
-        """The values of a log, in the types of `arrow_type`.
+        """Return the values of a log, in the types of `arrow_type`.
 
         Raises:
-            NotOfThisEvent: topics or data are not those of this event.
+            NotOfThisEvent: topics or data do not match the event.
         """
         with needs_extra("ethereum", "Events of Ethereum"):
             from eth_abi.abi import decode
@@ -131,7 +131,7 @@ class EventSignature:
 
 
 def selector_of(signature: str) -> bytes:
-    """The first topic of logs of an event.
+    """Return the first topic of an event's logs.
 
     Raises:
         InvalidValue: the text is not a signature.
@@ -153,7 +153,7 @@ def _parameter(text: str, signature: str) -> Parameter:
 
 @cache
 def _parsed(text: str) -> BasicType:
-    """A type taken apart, if it is one that values can be had of."""
+    """Return a parsed type, if values of it can be decoded."""
     with needs_extra("ethereum", "Events of Ethereum"):
         from eth_abi.exceptions import ABITypeError, ParseError
         from eth_abi.grammar import BasicType, parse
@@ -183,7 +183,7 @@ def _arrow_type(text: str) -> pa.DataType:
 
 
 def _value(text: str, value: Any) -> Any:
-    """A value as the library gives it, as Arrow takes it."""
+    """Convert a decoded value to the type for Arrow."""
     kind = _parsed(text)
     if kind.arrlist is not None:
         inner = kind.item_type.to_type_str()

@@ -69,8 +69,8 @@ def prepare(store: WebStore, places: Iterable[Path], odf: Path, *, prune: bool) 
     """
     state = store.applies.state()
     declared = read_documents(places)
-    for one in declared:
-        _check_places(one, odf.resolve())
+    for document in declared:
+        _check_places(document, odf.resolve())
     return Prepared(plan(state.web, declared, prune=prune), state.revision)
 
 
@@ -90,10 +90,10 @@ def record(workspace: Workspace, store: WebStore, relay: str) -> None:
         return
     log = RecordLog(workspace, RECORDS, _INTERVAL)
     try:
-        for one in waiting:
-            steps = "\n".join(one.steps)
-            row = {"id": one.id, "at": str(one.at), "revision": one.revision, "relay": relay, "who": one.who}
-            log.record({**row, "action": one.action, "steps": steps})
+        for apply in waiting:
+            steps = "\n".join(apply.steps)
+            row = {"id": apply.id, "at": str(apply.at), "revision": apply.revision, "relay": relay, "who": apply.who}
+            log.record({**row, "action": apply.action, "steps": steps})
         log.sync()
     except OSError as error:
         raise OdfError(
@@ -101,7 +101,7 @@ def record(workspace: Workspace, store: WebStore, relay: str) -> None:
         ) from error
     finally:
         log.stop()
-    store.applies.recorded(one.revision for one in waiting)
+    store.applies.recorded(apply.revision for apply in waiting)
 
 
 def _check_places(declared: Declared, odf: Path) -> None:
@@ -113,7 +113,9 @@ def _check_places(declared: Declared, odf: Path) -> None:
     if isinstance(connection, DuckdbConnection):
         places = [(("connection", "path"), connection.path)]
     elif isinstance(connection, FilesConnection):
-        places = [(("connection", "tables", name, "location"), one.location) for name, one in connection.tables.items()]
+        places = [
+            (("connection", "tables", name, "location"), table.location) for name, table in connection.tables.items()
+        ]
     for path, place in places:
         if "://" not in place and Path(place).resolve().is_relative_to(odf):
             raise InvalidDocument(

@@ -101,10 +101,10 @@ class Authority:
         Raises:
             InvalidCertificate: they cannot be read, or do not belong to each other.
         """
-        found, private = load_pair(certificate, key)
+        own, private = load_pair(certificate, key)
         if not isinstance(private, ec.EllipticCurvePrivateKey):
             raise InvalidCertificate(f"{key} is not a key of an elliptic curve", hint="`odf relay init` creates one.")
-        return cls(found, private)
+        return cls(own, private)
 
     def issue(
         self,
@@ -148,14 +148,14 @@ def load_pair(certificate: Path, key: Path) -> tuple[x509.Certificate, object]:
     Raises:
         InvalidCertificate: a file cannot be read, or the key belongs to another certificate.
     """
-    found = load_pem(_read(certificate))
+    loaded = load_pem(_read(certificate))
     try:
         private = load_pem_private_key(_read(key).encode(), None)
     except (ValueError, TypeError) as error:
         raise InvalidCertificate(f"{key} is not a key in PEM form without a password") from error
-    if _public(private.public_key()) != _public(found.public_key()):
+    if _public(private.public_key()) != _public(loaded.public_key()):
         raise InvalidCertificate(f"{key} is not the key of {certificate}", hint="Name a matching pair.")
-    return found, private
+    return loaded, private
 
 
 def write_new(path: Path, text: str, *, mode: int) -> None:
@@ -189,8 +189,8 @@ def _read(path: Path) -> str:
 
 
 def _public(key: object) -> bytes:
-    found = cast("ec.EllipticCurvePublicKey", key)
-    return found.public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo)
+    public_key = cast("ec.EllipticCurvePublicKey", key)
+    return public_key.public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo)
 
 
 def _builder(

@@ -157,18 +157,18 @@ class RelayIdentity:
                 f"The trusted authorities are in {self.authorities}, which was passed to the relay",
                 hint="Add it to that file.",
             )
-        known = {CertificateFacts.of(one).fingerprint for one in self.trusted}
+        known = {CertificateFacts.of(facts).fingerprint for facts in self.trusted}
         given = [CertificateFacts.of(certificate) for certificate in read_certificates(str(file.absolute()), Path())]
-        for one in given:
-            if not one.is_authority:
+        for facts in given:
+            if not facts.is_authority:
                 raise InvalidCertificate(
-                    f"{file} has the certificate of {one.subject}, which is not an authority",
+                    f"{file} has the certificate of {facts.subject}, which is not an authority",
                     hint="Name the ca.pem of the other relay. Its relay.pem belongs in a document, as a peer.",
                 )
-        new = list({one.fingerprint: one for one in given if one.fingerprint not in known}.values())
+        new = list({facts.fingerprint: facts for facts in given if facts.fingerprint not in known}.values())
         text = self.authorities.read_text(encoding="ascii").rstrip("\n")
         try:
-            replace_file(self.authorities, "\n".join((text, *(one.pem.rstrip("\n") for one in new), "")).encode())
+            replace_file(self.authorities, "\n".join((text, *(facts.pem.rstrip("\n") for facts in new), "")).encode())
         except OSError as error:
             raise OdfError(f"Cannot write {self.authorities}: {error.strerror}") from error
         return new

@@ -19,7 +19,7 @@ AUTHENTICATOR: Final = "arrow-flight.authenticator.name"
 _USER, _PASSWORD, _TOKEN = "flight.auth.user", "flight.auth.password", "flight.auth.token"
 
 Credentials = Mapping[str, str]
-"""Credentials of the user who asks, which come with the query: `user` and `password`, or `token`."""
+"""Credentials of the user of a query, passed with the query: `user` and `password`, or `token`."""
 
 
 class Authenticator(ABC):
@@ -81,7 +81,7 @@ class SimpleUserPass(Authenticator):
 
     Attributes:
         user: user name.
-        password: of the user.
+        password: password of the user.
     """
 
     NAME = "simple-user-pass"
@@ -104,7 +104,7 @@ class Bearer(Authenticator):
     """Send a bearer token; that of the query takes precedence.
 
     Attributes:
-        token: without the word "Bearer".
+        token: the token, without the word "Bearer".
     """
 
     NAME = "bearer"
@@ -168,18 +168,18 @@ class PerUser(Authenticator):
 AUTHENTICATORS: Final[dict[str, type[Authenticator]]] = {
     one.NAME: one for one in (NoAuthentication, SimpleUserPass, Bearer, ClientCertificate, PerUser)
 }
-"""Authenticators by their names."""
+"""Authenticators by name."""
 
 
 def authenticator_of(options: Mapping[str, str], tls: Tls) -> Authenticator:
     """Return the authenticator that options select.
 
     Args:
-        options: of Spark, names in small letters.
+        options: Spark's options, with names in lower case.
         tls: certificates, from the same options.
 
     Raises:
-        UsageError: there is none of that name, or it misses an option.
+        UsageError: the authenticator does not exist, or lacks an option.
     """
     name = options.get(AUTHENTICATOR, NoAuthentication.NAME)
     kind = AUTHENTICATORS.get(name) or plug_in(name, Authenticator)

@@ -22,7 +22,7 @@ def plain_batch(batch: pa.RecordBatch, wanted: pa.Schema) -> pa.RecordBatch:
     """Convert rows to exactly the columns that Spark expects, by position.
 
     Args:
-        batch: batch as received.
+        batch: the received batch.
         wanted: types that Spark accepts.
 
     Raises:

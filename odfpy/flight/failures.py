@@ -11,9 +11,9 @@ import pyarrow.flight as fl
 from odfpy.flight.errors import FlightFailed, FlightRefused
 
 FAILURES: Final = (pa.ArrowException, OSError, fl.FlightError)
-"""What pyarrow raises when a call fails."""
+"""Exceptions that pyarrow raises when a call fails."""
 REFUSED: Final = (fl.FlightUnauthenticatedError, fl.FlightUnauthorizedError)
-"""What it raises when a server does not take the credentials."""
+"""Exceptions that pyarrow raises when a server rejects the credentials."""
 _WORDS_OF_GRPC: Final = re.compile(
     r"^Flight (?:error: )?returned \w+ error, with message: |^Flight returned .*?, with message: |"
     r"\.? ?(?:gRPC client debug context|Client context):.*$|\. Detail: .*$",
@@ -32,14 +32,14 @@ def as_ours(error: Exception, location: str) -> FlightFailed:
         error: the error.
         location: location of the server.
     """
-    said = reason(error)
+    message = reason(error)
     if isinstance(error, REFUSED):
         return FlightRefused(
-            f"{location} does not allow that: {said}",
+            f"{location} does not allow that: {message}",
             hint="Choose another authenticator (options arrow-flight.authenticator.name and flight.auth.*)",
         )
     hint = next((hint for kind, hint in _HINTS if isinstance(error, kind)), None)
-    return FlightFailed(f"{location}: {said}", hint=hint)
+    return FlightFailed(f"{location}: {message}", hint=hint)
 
 
 def reason(error: BaseException) -> str:

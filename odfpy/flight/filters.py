@@ -1,6 +1,6 @@
 """Filters: conditions on columns, all of which must be true for requested rows.
 
-They travel as JSON in options of Spark: `[["amount", ">", {"decimal": "1.50"}], ["name", "in", ["a", "b"]]]`.
+In options of Spark they are encoded as JSON: `[["amount", ">", {"decimal": "1.50"}], ["name", "in", ["a", "b"]]]`.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _COMPARISONS: Final = ("=", "!=", "<", "<=", ">", ">=")
 _OF_TEXT: Final = ("starts with", "ends with", "contains")
 _OF_NULL: Final = ("is null", "is not null")
 OPERATORS: Final = (*_COMPARISONS, "in", *_OF_TEXT, *_OF_NULL)
-"""Operators that a condition may have."""
+"""The supported operators."""
 
 Scalar = bool | int | float | Decimal | str | bytes | date | datetime | time
 """Values that a column can be compared with."""
@@ -53,7 +53,7 @@ class Filter:
         if self.operator in _OF_NULL:
             return self.value is None
         if self.operator == "in":
-            return isinstance(self.value, tuple) and all(_is_scalar(one) for one in self.value)
+            return isinstance(self.value, tuple) and all(_is_scalar(item) for item in self.value)
         if self.operator in _OF_TEXT:
             return isinstance(self.value, str)
         return _is_scalar(self.value)
@@ -75,9 +75,11 @@ def filters_to_json(conditions: Iterable[Filter | Sequence[Any]]) -> str:
     """Encode filters for the option `filters`.
 
     Args:
-        conditions: as of `filters_of`.
+        conditions: as in `filters_of`.
     """
-    return json.dumps([[one.column, one.operator, _plain(one.value)] for one in filters_of(conditions)])
+    return json.dumps(
+        [[condition.column, condition.operator, _plain(condition.value)] for condition in filters_of(conditions)]
+    )
 
 
 def filters_from_json(text: str) -> tuple[Filter, ...]:
@@ -92,7 +94,7 @@ def filters_from_json(text: str) -> tuple[Filter, ...]:
         raise InvalidValue(f"The filters are not JSON: {error}", hint=_FORM) from error
     if not isinstance(found, list):
         raise InvalidValue("The filters are not a list", hint=_FORM)
-    return tuple(_filter_of(one, _from_plain) for one in found)
+    return tuple(_filter_of(condition, _from_plain) for condition in found)
 
 
 _FORM: Final = 'Write [["amount", ">", 10], ["name", "in", ["a", "b"]]].'
@@ -104,7 +106,7 @@ def _filter_of(condition: Any, value_of: Callable[[Any], Any] = lambda value: va
     column, operator, *rest = condition
     value = rest[0] if rest else None
     if isinstance(value, list | tuple):
-        value = tuple(value_of(one) for one in value)
+        value = tuple(value_of(item) for item in value)
     elif value is not None:
         value = value_of(value)
     return Filter(column, str(operator).lower(), value)
@@ -127,7 +129,7 @@ _WORDS: Final[Mapping[str, Callable[[str], Scalar]]] = {
 def _plain(value: Any) -> Any:
     """Return a value as JSON; types without a JSON equivalent become an object with one entry."""
     if isinstance(value, tuple):
-        return [_plain(one) for one in value]
+        return [_plain(item) for item in value]
     if isinstance(value, Decimal):
         return {"decimal": str(value)}
     if isinstance(value, bytes):

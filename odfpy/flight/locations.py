@@ -16,7 +16,7 @@ def checked(location: str) -> str:
     """Return the URI of a server, as entered by a user, after validation.
 
     Raises:
-        InvalidValue: it is not a Flight URI.
+        InvalidValue: the text is not a Flight URI.
     """
     scheme, separator, rest = location.partition("://")
     if not separator or scheme.lower() not in _SCHEMES or not rest:
@@ -27,7 +27,7 @@ def checked(location: str) -> str:
 
 
 def locations_of(named: Sequence[str], server: str) -> tuple[list[str], list[str]]:
-    """Return the locations to try in turn, and the reasons against the others.
+    """Return the locations to try in turn, and the reasons for excluding others.
 
     No location, or `arrow-flight-reuse-connection://?`, means the same server. If that was reached over TLS, locations
     without TLS are excluded, since credentials would be sent unencrypted.

@@ -1,4 +1,4 @@
-"""Options of Spark, parsed into a service and a request. Names are those of Presto's connectors, where these exist."""
+"""Parsing of Spark's options into a service and a request. Names are those of Presto's connectors, if these exist."""
 
 from __future__ import annotations
 
@@ -69,7 +69,8 @@ class Source:
     Attributes:
         service: the server.
         request: the rows.
-        stream_column: column that identifies new rows of a stream; None where the FlightInfo grows by endpoints.
+        stream_column: column that identifies new rows of a stream; None if new rows are new endpoints of the
+            FlightInfo.
         transactions: whether each task writes in its own transaction.
         single_use: whether the server's tickets can be redeemed only once.
     """
@@ -181,7 +182,7 @@ def _columns(text: str) -> tuple[str, ...]:
 
 
 def _in_the_servers_case(service: FlightService, request: Request) -> Request:
-    """Return the request with the server's spelling of columns, which costs a call."""
+    """Return the request with the server's spelling of columns, which takes a call."""
     if not request.columns and not request.filters:
         return request
     every = Request(request.table, request.schema, request.catalog, request.query)
@@ -192,7 +193,9 @@ def _in_the_servers_case(service: FlightService, request: Request) -> Request:
         return name if name in names else by_lower.get(name.lower(), name)
 
     columns = tuple(map(known, request.columns))
-    filters = tuple(Filter(known(one.column), one.operator, one.value) for one in request.filters)
+    filters = tuple(
+        Filter(known(condition.column), condition.operator, condition.value) for condition in request.filters
+    )
     return replace(request, columns=columns, filters=filters)
 
 
@@ -209,7 +212,7 @@ def truth_of(options: Mapping[str, str], name: str, *, otherwise: bool) -> bool:
         otherwise: default value.
 
     Raises:
-        InvalidValue: it is neither.
+        InvalidValue: the value is not boolean.
     """
     words = {"true": True, "false": False}
     text = options.get(name, str(otherwise)).lower()

@@ -15,7 +15,7 @@ from odfpy.flight.tls import Tls
 
 _ENCRYPTED: Final = "grpc+tls"
 Headers = tuple[tuple[bytes, bytes], ...]
-"""Headers of a call, as pyarrow takes them."""
+"""Headers of a call, as pyarrow expects them."""
 
 
 @dataclass(eq=False)
@@ -24,7 +24,7 @@ class PooledClient:
 
     Attributes:
         location: location of the server, as a URI.
-        client: pyarrow's.
+        client: pyarrow's client.
         tokens: headers that the server has issued in exchange for credentials; they are dropped with the connection.
         uses: how often it was borrowed.
         borrowers: number of current borrowers.
@@ -58,7 +58,7 @@ class ClientPool:
 
     @contextmanager
     def client(self, location: str, tls: Tls) -> Iterator[PooledClient]:
-        """Lend the client of a location, which stays open while the `with` block runs.
+        """Lend the client of a location, which stays open during the block.
 
         Args:
             location: location of the server, as a URI.
@@ -75,7 +75,7 @@ class ClientPool:
         with self._lock:
             ended = list(self._clients.values())
             self._clients.clear()
-        _close(one for one in ended if not one.borrowers)
+        _close(client for client in ended if not client.borrowers)
 
     def locations(self) -> list[str]:
         """Return the locations of the pool's clients; the most recently borrowed one is last."""
@@ -119,7 +119,7 @@ class ClientPool:
 
 
 SHARED: Final = ClientPool()
-"""The pool of those who have none of their own."""
+"""The pool of servers without their own."""
 
 
 def _close(clients: Any) -> None:

@@ -26,7 +26,7 @@ from odfpy.flight.server import Server
 from odfpy.flight.streams import ReadAhead, StreamTimeout
 
 _MICROSECONDS: Final = pa.timestamp("us", "UTC")
-"""Python has no finer times."""
+"""The finest type of Python's times."""
 _PAUSE: Final = 0.2
 """Seconds before the second round; twice as long before each one after it."""
 
@@ -37,7 +37,7 @@ def read_endpoint(
     """Yield the rows of an endpoint, in the columns of the plan.
 
     Args:
-        server: the server that has planned it.
+        server: the server that planned the endpoint.
         plan: the plan.
         endpoint: the endpoint.
         held_bytes: maximum bytes to buffer before the first row is passed on; None for all.
@@ -68,11 +68,11 @@ def first_schema(server: Server, endpoint: Endpoint) -> pa.Schema:
     """Return the columns of a stream, without reading its rows.
 
     Args:
-        server: the server that has planned it.
-        endpoint: one of a plan.
+        server: the server that planned the endpoint.
+        endpoint: an endpoint of a plan.
 
     Raises:
-        FlightFailed: no location returns them.
+        FlightFailed: no location returns the stream.
     """
     found = fl.FlightEndpoint.deserialize(endpoint.data)
     usable, failures = _locations(found, server)
@@ -114,9 +114,11 @@ def _rows(server: Server, location: str, ticket: Any, plan: FlightPlan) -> Itera
 
 @contextmanager
 def _opened(server: Server, location: str, ticket: Any) -> Iterator[ReadAhead]:
-    """Open a stream; its connection stays open while the `with` block runs."""
+    """Open a stream; its connection stays open during the block."""
     with server.client(location) as client:
-        opened = partial(server.call, client, lambda one, options: one.do_get(ticket, options), timeout=None)
+        opened = partial(
+            server.call, client, lambda connection, options: connection.do_get(ticket, options), timeout=None
+        )
         with closing(ReadAhead(opened, server.limits.patience)) as stream:
             yield stream
 
@@ -156,8 +158,8 @@ def _check(found: pa.Schema, declared: pa.Schema, location: str) -> None:
         differing = [(one, two) for one, two in zip(found, declared, strict=True) if not one.type.equals(two.type)]
         if not differing:
             return  # only nullability differs
-        sent, said = differing[0]
-        what = f"column {said.name!r} of type {sent.type} instead of {said.type}"
+        sent, declared_field = differing[0]
+        what = f"column {declared_field.name!r} of type {sent.type} instead of {declared_field.type}"
     raise SchemaBroken(
         f"{location} sends {what}, as it had declared",
         hint="This is a fault of the server. CAST the column in the query, or omit it.",

@@ -1,4 +1,4 @@
-"""Requests: the rows that are wanted of a server."""
+"""Requests: the rows to read from a server."""
 
 from __future__ import annotations
 

@@ -81,7 +81,7 @@ class Server:
             question: takes pyarrow's client and call options; called again if a token has expired.
 
         Raises:
-            FlightFailed, FlightRefused: the server does not respond, or refuses; the message has the reason.
+            FlightFailed, FlightRefused: the server does not respond, or rejects the call; the message has the reason.
         """
         try:
             with self.client() as client:
@@ -101,7 +101,7 @@ class Server:
         """Make a call over a connection; raises pyarrow's errors.
 
         Args:
-            client: client of some location.
+            client: client of a location.
             question: as in `ask`.
             timeout: timeout of the call in seconds, None for none.
         """

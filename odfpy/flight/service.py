@@ -24,7 +24,7 @@ class FlightService(Server):
     """
 
     def plan(self, request: Request, columns: Sequence[str] = ()) -> FlightPlan:
-        """Request the columns and endpoints of some rows; no rows are sent.
+        """Request the columns and endpoints of rows; no rows are sent.
 
         Args:
             request: the requested rows.

@@ -10,19 +10,19 @@ from typing import Any, Final
 import pyarrow as pa
 
 _AHEAD: Final = 4
-"""Batches that wait to be taken; while the consumer works on one, the next ones arrive."""
+"""Maximum number of buffered batches."""
 _END: Final = object()
 
 
 class StreamTimeout(Exception):
-    """Nothing has come for longer than a stream may be silent."""
+    """A stream has not sent data for longer than permitted."""
 
 
 class ReadAhead:
     """The batches of a stream, read ahead by a thread. Leaving the context stops the stream in any state."""
 
     def __init__(self, open_stream: Callable[[], Any], patience: float | None) -> None:
-        """Start to read.
+        """Start reading.
 
         Args:
             open_stream: opens pyarrow's reader; called in the thread, since it waits for the server.

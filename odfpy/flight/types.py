@@ -1,7 +1,7 @@
-"""Arrow types as Spark takes them: for each type the plain Arrow type in which Spark has the same values.
+"""Arrow types for Spark: for each type the plain Arrow type in which Spark can represent its values.
 
-What Spark lacks is widened (unsigned integers), cut to microseconds (times), or laid out plainly (views, large types,
-dictionaries, run ends). The rest is an error that names the column.
+Types that Spark lacks are widened (unsigned integers), truncated to microseconds (times), or converted to plain
+layouts (views, large types, dictionaries, run ends). Other types cause an error that names the column.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from odfpy.flight.errors import NotForSpark
 
 _MAX_PRECISION: Final = 38
 INTERVAL: Final = pa.struct([("months", pa.int32()), ("days", pa.int32()), ("nanoseconds", pa.int64())])
-"""The parts of an interval, side by side as Arrow has them: Spark has no type for all three."""
+"""The parts of an interval, as in Arrow: Spark has no type for all three."""
 _WIDER: Final = {
     pa.uint8(): pa.int16(),
     pa.uint16(): pa.int32(),
@@ -31,12 +31,12 @@ _AS_THEY_ARE: Final = frozenset(
 
 
 def plain_type(arrow: pa.DataType) -> pa.DataType | None:
-    """The type in which Spark takes values of a type, inside of columns, too; None if it has none."""
+    """Return the type in which Spark represents values of a type, also nested; None if there is none."""
     return next((plain(arrow) for fits, plain in _RULES if fits(arrow)), None)
 
 
 def plain_schema(schema: pa.Schema) -> pa.Schema:
-    """The columns in types that Spark takes. All may be null: what a server says about that is not relied on.
+    """Return the schema in types of Spark. All columns are nullable: servers' declarations are not relied on.
 
     Raises:
         NotForSpark: Spark has no such type; the message names the column.
@@ -65,7 +65,7 @@ def _decimal(arrow: Any) -> pa.DataType | None:
 
 
 def _fits(arrow: Any) -> bool:
-    """Spark's decimals have 38 digits, and no more behind the point than in all."""
+    """Return whether Spark's decimals, which have at most 38 digits and a scale up to the precision, include a type."""
     return bool(arrow.precision <= _MAX_PRECISION and 0 <= arrow.scale <= arrow.precision)
 
 
@@ -87,24 +87,27 @@ def _struct(arrow: Any) -> pa.DataType | None:
 
 
 _RULES: Final[tuple[tuple[Callable[[Any], bool], Callable[[Any], pa.DataType | None]], ...]] = (
-    (lambda one: one in _AS_THEY_ARE, lambda one: one),
-    (lambda one: one in _WIDER, _WIDER.__getitem__),
-    (lambda one: isinstance(one, pa.Bool8Type), lambda _: pa.bool_()),
-    (lambda one: isinstance(one, pa.BaseExtensionType), lambda one: plain_type(one.storage_type)),
-    (lambda one: types.is_dictionary(one) or types.is_run_end_encoded(one), lambda one: plain_type(one.value_type)),
+    (lambda kind: kind in _AS_THEY_ARE, lambda kind: kind),
+    (lambda kind: kind in _WIDER, _WIDER.__getitem__),
+    (lambda kind: isinstance(kind, pa.Bool8Type), lambda _: pa.bool_()),
+    (lambda kind: isinstance(kind, pa.BaseExtensionType), lambda kind: plain_type(kind.storage_type)),
+    (
+        lambda kind: types.is_dictionary(kind) or types.is_run_end_encoded(kind),
+        lambda kind: plain_type(kind.value_type),
+    ),
     (types.is_interval, lambda _: INTERVAL),
     (
-        lambda one: types.is_string(one) or types.is_large_string(one) or types.is_string_view(one),
+        lambda kind: types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind),
         lambda _: pa.string(),
     ),
-    (lambda one: types.is_binary(one) or types.is_large_binary(one), lambda _: pa.binary()),
-    (lambda one: types.is_binary_view(one) or types.is_fixed_size_binary(one), lambda _: pa.binary()),
-    (types.is_timestamp, lambda one: pa.timestamp("us", one.tz and "UTC")),
+    (lambda kind: types.is_binary(kind) or types.is_large_binary(kind), lambda _: pa.binary()),
+    (lambda kind: types.is_binary_view(kind) or types.is_fixed_size_binary(kind), lambda _: pa.binary()),
+    (types.is_timestamp, lambda kind: pa.timestamp("us", kind.tz and "UTC")),
     (types.is_time, lambda _: pa.time64("ns")),
     (types.is_duration, lambda _: pa.duration("us")),
     (types.is_decimal, _decimal),
     (types.is_map, _map),
     (types.is_struct, _struct),
-    (lambda one: hasattr(one, "value_type") and hasattr(one, "value_field"), _list),
+    (lambda kind: hasattr(kind, "value_type") and hasattr(kind, "value_field"), _list),
 )
-"""Types, and what becomes of them; the first that fits counts."""
+"""Conversion rules: predicates of types, with functions that return the plain type; the first match applies."""

@@ -1,4 +1,4 @@
-"""Rows to a server, by DoPut, and transactions of Flight SQL around them."""
+"""Writing of rows to a server by DoPut, and transactions of Flight SQL."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from odfpy.flight.request import Request
 from odfpy.flight.server import Server
 
 ATTEMPT: Final = "flight-write-attempt"
-"""Header that names an attempt to write: WRITE/PARTITION/ATTEMPT. A server can keep the last one of each partition."""
+"""Header with the id of a write attempt: WRITE/PARTITION/ATTEMPT. Servers can keep only the last one per partition."""
 _TRANSACTION_ID, _ACTION = 1, 2
 _COMMIT, _ROLL_BACK = 1, 2
 
@@ -31,23 +31,24 @@ def write_rows(
     transaction: bytes | None = None,
     attempt: str | None = None,
 ) -> int:
-    """Add rows to a table, in one call. Nothing is tried again: only the caller knows whether rows may come twice.
+    """Append rows to a table in one call. There are no retries: only the caller knows whether duplicates are
+    acceptable.
 
     Args:
-        server: whose table it is.
+        server: the server of the table.
         request: the table.
         schema: schema of the rows.
         batches: the rows.
-        replace_rows: whether rows that are there are to go.
-        transaction: in which the rows are added, if the server has transactions.
-        attempt: a name for this try, which goes into a header.
+        replace_rows: whether to delete existing rows.
+        transaction: id of a transaction for the write, if the server supports transactions.
+        attempt: id of this attempt, sent in a header.
 
     Returns:
-        The number of rows that the server says it has taken; of those that were sent if it does not say.
+        The number of rows written as reported by the server, or else the number of rows sent.
 
     Raises:
-        FlightWriteFailed: the server has not taken them all; what it has done with the others is its own affair.
-        UsageError: the server cannot be told that.
+        FlightWriteFailed: the server has not accepted all rows; it may have written some.
+        UsageError: the server does not support the write.
     """
     descriptor = server.commands.write_descriptor(request, replace=replace_rows, transaction=transaction)
     if attempt is not None:
@@ -56,27 +57,27 @@ def write_rows(
     with server.client() as client:
         try:
             writer, answers = server.call(
-                client, lambda one, options: one.do_put(descriptor, schema, options), timeout=None
+                client, lambda connection, options: connection.do_put(descriptor, schema, options), timeout=None
             )
             with writer:
                 for batch in batches:
                     writer.write_batch(batch)
                     sent += batch.num_rows
                 writer.done_writing()
-                said = _answers(answers, server)
+                written = _answers(answers, server)
         except FAILURES as error:
             raise FlightWriteFailed(
                 f"{server.location} did not accept the rows for {request.what}: {reason(error)}",
                 hint="Check the table before you write again: some rows may have been written.",
             ) from error
-    return sent if said is None else said
+    return sent if written is None else written
 
 
 def begin(server: Server) -> bytes:
     """Begin a transaction.
 
     Raises:
-        FlightFailed: the server has none.
+        FlightFailed: the server does not support transactions.
     """
     result = _act(server, "BeginTransaction", packed("ActionBeginTransactionRequest", b""))
     found = bytes_of(unpacked(result), _TRANSACTION_ID)
@@ -89,12 +90,12 @@ def end(server: Server, transaction: bytes, *, commit: bool) -> None:
     """End a transaction.
 
     Args:
-        server: whose table it is.
-        transaction: as `begin` has given it.
-        commit: whether its rows are to stay.
+        server: the server of the transaction.
+        transaction: id returned by `begin`.
+        commit: whether to commit, or else to roll back.
 
     Raises:
-        FlightFailed: the server has not done it.
+        FlightFailed: the server could not end the transaction.
     """
     body = data(_TRANSACTION_ID, transaction) + number(_ACTION, _COMMIT if commit else _ROLL_BACK)
     _act(server, "EndTransaction", packed("ActionEndTransactionRequest", body))
@@ -106,9 +107,9 @@ def _act(server: Server, kind: str, body: bytes) -> bytes:
 
 
 def _answers(answers: object, server: Server) -> int | None:
-    """The number of rows that the server says it has taken, in the last of its answers that has one."""
-    said = None
+    """Return the number of rows in the last response that contains one, None if none does."""
+    written = None
     while (found := answers.read()) is not None:  # type: ignore[attr-defined]
         rows = server.commands.rows_written(found.to_pybytes())
-        said = said if rows is None else rows
-    return said
+        written = written if rows is None else rows
+    return written

@@ -87,7 +87,7 @@ class HttpResponse(io.RawIOBase):
         return len(data)
 
     def close(self) -> None:
-        """Discard the rest of the body. A thread that waits for it is woken, and gets an error."""
+        """Discard the rest of the body. A thread that is waiting for it is woken, and gets an error."""
         if not self._released:
             self._connection.interrupt()
         with self._lock:
@@ -95,7 +95,7 @@ class HttpResponse(io.RawIOBase):
             super().close()
 
     def check(self, encodings: Collection[str]) -> None:
-        """Reject a document by its headers: one with a content encoding, or longer than the limit."""
+        """Reject a document by its headers, if it has a content encoding or is longer than the limit."""
         encoding = self.headers.get("Content-Encoding", "identity").strip().lower()
         if encoding != "identity" and encoding not in encodings:
             raise self._failure(
@@ -106,7 +106,7 @@ class HttpResponse(io.RawIOBase):
             raise self._failure(f"{self.length} bytes are announced, {self._max_size} are allowed")
 
     def skip(self) -> None:
-        """Read the rest if it is short, so that the connection can be reused; otherwise close it."""
+        """Read the rest if it is short, so that the connection can be reused; otherwise close the connection."""
         self._max_size = None
         if self.length is not None and self.length <= _SMALL_BODY:
             self.readall()
@@ -161,13 +161,13 @@ class HttpClient:
     Proxies are taken from the environment (`http_proxy`, `https_proxy`, `no_proxy`).
 
     Attributes:
-        error: class of the exceptions that it raises.
-        interrupted: class of exceptions that a retry may avoid: a dropped connection, a timeout.
+        error: class of the exceptions to raise.
+        interrupted: class of exceptions for errors that a retry may avoid: a dropped connection, a timeout.
         timeout: seconds to wait for a connection, or for the next bytes.
-        authorize: returns the header `Authorization` for a server if the URL has no user; never sent to the target of a
-            redirect to another server.
-        admit: raises an error if a redirect must not lead to a URL.
-        nearest: the nearest permitted address space of servers, if the URLs are not trusted.
+        authorize: returns the `Authorization` header for a server if the URL has no user; the header is never sent to
+            another server after a redirect.
+        admit: raises an error if a redirect to a URL is not permitted.
+        nearest: the nearest permitted address space of servers, for untrusted URLs.
     """
 
     def __init__(
@@ -199,13 +199,14 @@ class HttpClient:
         label: str | None = None,
         encodings: Collection[str] = (),
     ) -> HttpResponse:
-        """Request a document, following redirects. Any other status is a response, not an error.
+        """Request a document, following redirects. A response with any other status is not an error.
 
-        A redirect must not lead to a nearer address space than it comes from (`odfpy.http.spaces`).
+        A redirect must not lead to a nearer address space than that of its server (`odfpy.http.spaces`).
 
         Args:
-            url: an http or https URL; a user name and password in it are sent, and left out of messages.
-            headers: additional headers; only those that cannot contain secrets follow a redirect to another server.
+            url: an http or https URL; a user name and password in it are sent, and omitted in messages.
+            headers: additional headers; after a redirect to another server, only those that cannot contain secrets are
+                sent.
             max_size: maximum length of the body.
             label: name of the document in messages, if its path or query may contain secrets.
             encodings: accepted content encodings; the body is not decoded.
@@ -231,7 +232,7 @@ class HttpClient:
         max_size: int | None = None,
         label: str | None = None,
     ) -> HttpResponse:
-        """Send a query that is too long for a URL; otherwise like `get`, but a redirect is a response.
+        """Send a query that is too long for a URL; otherwise like `get`, but redirects are not followed.
 
         The request must be idempotent: it is repeated if the connection breaks.
 
@@ -252,7 +253,7 @@ class HttpClient:
     def put(
         self, url: str, body: BinaryIO, size: int, headers: Mapping[str, str], *, label: str | None = None
     ) -> HttpResponse:
-        """Upload a document. It is sent once: a redirect is a response, a broken connection an error.
+        """Upload a document. It is sent once: redirects are not followed, and a broken connection is an error.
 
         Args:
             url: target URL.
@@ -367,7 +368,7 @@ class HttpClient:
                 raise
 
     def _raise_translated(self, error: BaseException, problem: str) -> None:
-        """Translate an error of a connection."""
+        """Convert an error of a connection to the client's error, and raise it."""
         if isinstance(error, (OSError, http.client.HTTPException, ValueError)):
             failure = self.interrupted if may_pass(error) else self.error
             raise failure(f"{problem}: {reason(error)}", hint=hint(error)) from error
@@ -384,7 +385,7 @@ class HttpClient:
 
     @cached_property
     def _tls(self) -> ssl.SSLContext:
-        # Certificates are verified against the system's; loading these is slow, so once for all connections.
+        # Certificates are verified against those of the system; loading these is slow, so all connections share them.
         return ssl.create_default_context()
 
 

@@ -19,7 +19,7 @@ from odfpy.http.spaces import AddressSpace, space_of_host, space_of_peer
 from odfpy.http.url import Origin, Target, parse_url
 
 MAX_HEAD = 512 * 1024
-"""Bytes of an answer's headers."""
+"""Maximum size of a response's headers in bytes."""
 
 _BLOCK = 256 * 1024
 _HEADERS = {"User-Agent": "odfpy", "Accept": "*/*", "Accept-Encoding": "identity"}
@@ -29,7 +29,7 @@ class HttpConnection:
     """A connection to an origin, directly or through the proxy configured in the environment.
 
     Attributes:
-        origin: origin that it leads to.
+        origin: the origin.
     """
 
     def __init__(
@@ -60,13 +60,13 @@ class HttpConnection:
     def exchange(
         self, method: str, target: Target, headers: Mapping[str, str], body: bytes | BinaryIO | None = None
     ) -> http.client.HTTPResponse:
-        """Send a request and read the head of the response. A server may respond before it has read the whole body.
+        """Send a request and read the head of the response. A server may respond before reading the whole body.
 
         Args:
             method: method of the request.
             target: request target.
             headers: all headers of the request.
-            body: bytes or a file to send, None for neither.
+            body: bytes or a file to send, None for no body.
 
         Raises:
             OSError, http.client.HTTPException, ValueError: errors of the standard library; see `reason`.
@@ -85,7 +85,7 @@ class HttpConnection:
 
     @property
     def space(self) -> AddressSpace:
-        """Return the address space of the origin; connects if the name does not determine it.
+        """Return the address space of the origin; connect if the name does not determine it.
 
         Raises:
             OSError, http.client.HTTPException, ValueError: errors of the standard library; see `reason`.
@@ -110,7 +110,7 @@ class HttpConnection:
         """Return bytes received after the end of the last response, without waiting."""
         buffered = self._answer.surplus() if isinstance(self._answer, _PacedResponse) else b""
         if not buffered and self._socket is not None:
-            with contextlib.suppress(OSError, ValueError):  # there are none, or TLS, which does not support peeking
+            with contextlib.suppress(OSError, ValueError):  # no bytes, or TLS, which does not support peeking
                 self._socket.settimeout(0)
                 buffered = self._socket.recv(64, socket.MSG_PEEK)
             with contextlib.suppress(OSError):
@@ -130,7 +130,7 @@ class HttpConnection:
 
 
 class _PacedResponse(http.client.HTTPResponse):
-    """The standard library's response, reading through a reader that limits slow servers and endless headers."""
+    """Response of the standard library, with a reader that limits slow servers and endless headers."""
 
     def __init__(self, sock: socket.socket, *args: Any, **kwargs: Any) -> None:
         super().__init__(sock, *args, **kwargs)
@@ -143,7 +143,7 @@ class _PacedResponse(http.client.HTTPResponse):
         self._paced.limit = None
 
     def surplus(self) -> bytes:
-        """Return what is in the buffer; to be called at the end."""
+        """Return buffered bytes after the end of the response."""
         if self.fp is not None:
             self._paced.is_shut = True
             self._left = self.fp.peek()
@@ -155,7 +155,7 @@ class _PacedResponse(http.client.HTTPResponse):
 
 
 class MinimumRateReader(io.RawIOBase):
-    """Reads from a socket with a minimum rate. Only the time spent waiting counts.
+    """Reader of a socket with a minimum rate. Only the time spent waiting counts.
 
     Attributes:
         limit: maximum number of bytes.
@@ -190,12 +190,12 @@ class MinimumRateReader(io.RawIOBase):
 
 
 def space_at(origin: Origin, peer: socket.socket, error: type[OdfError]) -> AddressSpace:
-    """Return the address space of an origin, for a socket that another library has connected, perhaps through a proxy.
+    """Return the address space of an origin, for a socket that another library has connected, possibly through a proxy.
 
     Args:
         origin: the origin.
         peer: the connected socket.
-        error: the class of error to raise.
+        error: class of the error to raise.
     """
     return space_of_peer(peer) if _proxy_of(origin, error) is None else space_of_host(origin.host)
 
@@ -213,7 +213,7 @@ def _proxy_of(origin: Origin, error: type[OdfError]) -> Target | None:
 
 
 def reason(error: Exception) -> str:
-    """Return a human-readable reason."""
+    """Return the reason for an error, for users."""
     match error:
         case ssl.SSLCertVerificationError():
             return f"its certificate is not trusted ({error.verify_message})"
@@ -231,7 +231,7 @@ def reason(error: Exception) -> str:
 
 
 def may_pass(error: Exception) -> bool:
-    """Return whether a retry may succeed: the connection was dropped, or timed out."""
+    """Return whether a retry may succeed, since the connection was dropped or timed out."""
     passing = (ConnectionError, TimeoutError, EOFError, ssl.SSLEOFError, http.client.IncompleteRead)
     return isinstance(error, passing) and not isinstance(error, ConnectionRefusedError)
 

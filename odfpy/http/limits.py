@@ -8,10 +8,10 @@ from odfpy.values import dataclass
 
 @dataclass(frozen=True, slots=True)
 class TransferLimits:
-    """Limits of copies.
+    """Limits of transfers.
 
     Attributes:
-        least_speed: bytes per second; slower connections, averaged over a window, are closed.
+        least_speed: minimum bytes per second, averaged over a window; slower connections are closed.
         window: length of the window in seconds.
         most_unpacked: maximum uncompressed bytes of the pages of a data file.
     """
@@ -22,7 +22,7 @@ class TransferLimits:
 
 
 class Pace:
-    """Monitors the rate of received bytes. Only the time spent waiting for them counts."""
+    """Monitor for the rate of received bytes. Only the time spent waiting for them counts."""
 
     def __init__(self) -> None:
         self._limits = current_limits()
@@ -30,7 +30,7 @@ class Pace:
         self._count = 0
 
     def wait(self, seconds: float, count: int) -> None:
-        """Record bytes received after some seconds of waiting.
+        """Record received bytes and the seconds spent waiting for them.
 
         Raises:
             TimeoutError: the rate is too low.

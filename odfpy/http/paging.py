@@ -1,4 +1,4 @@
-"""Lists that a server gives in pages, by `limit` and `offset`."""
+"""Lists that a server returns in pages, by `limit` and `offset`."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ def read_all_datasets(
 ) -> dict[_K, _T]:
     """Read all pages of a list of datasets.
 
-    Datasets that are added or removed meanwhile move others to another page: one that is on two pages counts once.
+    Datasets that are added or removed meanwhile shift others to another page: a dataset on two pages counts once.
 
     Args:
-        server: URL, for messages.
-        read_page: reads the datasets from an offset on, `PAGE_ITEMS` unless they are the last, each with its name.
-        failed: makes the error from a message and a `hint`.
+        server: URL of the server, for messages.
+        read_page: returns names and datasets from an offset on: `PAGE_ITEMS`, or fewer on the last page.
+        failed: creates the error from a message and a `hint`.
 
     Raises:
-        OdfError: what `failed` makes, if the server repeats a page or its list has no end.
+        OdfError: the error of `failed`, if the server repeats a page or its list has no end.
     """
     datasets: dict[_K, _T] = {}
     offset = 0

@@ -1,7 +1,7 @@
-"""Downloads that are resumed when the connection breaks.
+"""Downloads that are resumed after a broken connection.
 
-Content is identified by its hash, so that a server that resumes with other content is detected by the caller. A server
-without support for `Range` sends everything again, and what was read before is skipped.
+Content is identified by its hash, so the caller detects if a server resumes with other content. A server without
+support for `Range` sends everything again, and the bytes that were already read are skipped.
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ from odfpy.errors import TransferError
 from odfpy.http.client import HttpResponse
 
 RETRIES: Final = 3
-"""How often another try is made, one after the other."""
+"""Maximum number of consecutive retries."""
 
 WINDOW: Final = 60.0
-"""Seconds without progress after which no other try is made, however few there were: servers that stall take long."""
+"""Seconds without progress after which there are no more retries, since servers that stall can take long."""
 
 PROGRESS: Final = 8 << 20
-"""Bytes after which a connection counts as good again."""
+"""Number of received bytes after which the count of retries is reset."""
 
 PASSING: Final = (408, 425, 429, 500, 502, 503, 504)
-"""Answers after which a retry may succeed."""
+"""Statuses after which a retry may succeed."""
 
 _PARTIAL = 206
 _CHUNK = 64 * 1024
@@ -38,9 +38,9 @@ class TransferInterrupted(TransferError, code="E614"):
 
 
 class ResumableDownload(io.RawIOBase):
-    """The bytes of a document, over as many connections as needed. Must be closed after use.
+    """The content of a document, over as many connections as needed. Must be closed after use.
 
-    Errors are those of the client, and `TransferError` when all attempts have failed.
+    Errors are those of the client, and `TransferError` after the last attempt has failed.
     """
 
     def __init__(
@@ -53,7 +53,7 @@ class ResumableDownload(io.RawIOBase):
         """
         Args:
             ask: requests the document, with additional headers; raises `TransferInterrupted` if a retry may succeed.
-            require: raises an error unless the response has the status 200; it closes the response then.
+            require: raises an error and closes the response, unless its status is 200.
             where: location of the document, for messages.
             start: offset of the first byte.
         """
@@ -74,7 +74,7 @@ class ResumableDownload(io.RawIOBase):
         return True
 
     def read(self, size: int | None = -1) -> bytes:
-        """Read at least one byte except at the end, at most `size`; without a size, the rest."""
+        """Read at least one byte except at the end, and at most `size`; without a size, read the rest."""
         if size is None or size < 0:
             return self.readall()
         while True:
@@ -87,8 +87,7 @@ class ResumableDownload(io.RawIOBase):
             self._count += len(data)
             if self._count - self._good_at >= PROGRESS:
                 # Only real progress resets the count of failures: otherwise a server that disconnects after each byte
-                # would be
-                # retried forever.
+                # would be retried forever.
                 self._good_at, self._good_since, self._failures = self._count, time.monotonic(), 0
             return data
 
@@ -100,14 +99,14 @@ class ResumableDownload(io.RawIOBase):
         return len(data)
 
     def close(self) -> None:
-        """Discard the rest. A thread that waits for it is woken, and gets an error."""
+        """Discard the rest. A thread that is waiting for it is woken, and gets an error."""
         self._given_up.set()
         if self._answer is not None:
             self._answer.close()
         super().close()
 
     def _connected(self) -> HttpResponse:
-        assert self._answer is not None  # noqa: S101 - set when this was made
+        assert self._answer is not None  # noqa: S101 - set by the constructor
         return self._answer
 
     def _connect(self) -> None:
@@ -117,28 +116,26 @@ class ResumableDownload(io.RawIOBase):
             except TransferInterrupted as error:
                 self._wait(error)
                 continue
-            if self._given_up.is_set():  # meanwhile
+            if self._given_up.is_set():  # closed in the meantime
                 self._answer.close()
             return
 
     def _reached(self) -> HttpResponse:
-        """Return a response that is positioned at the next byte."""
+        """Return a response positioned at the next byte."""
         answer = self._ask({"Range": f"bytes={self._count}-"} if self._count else {})
         if answer.status in PASSING:
             answer.close()
             raise TransferInterrupted(f"{self._where}: the server answers with status {answer.status}")
         if self._count and answer.status == _PARTIAL:
             begin = _RANGE.match(answer.headers.get("Content-Range", ""))
-            # RFC 9110 lets a server send another range than requested; taken for the requested one, it would corrupt
-            # the
-            # content.
+            # RFC 9110 lets a server send another range than requested, which would corrupt the content.
             if begin is None or int(begin[1]) != self._count:
                 answer.close()
                 raise TransferError(f"{self._where}: the server does not resume at byte {self._count}, as requested")
             return answer
         self._require(answer)
-        # A server without range support sends everything again: skip what was read before. Objects are named by their
-        # hash, so that changed content is detected in the end.
+        # A server without range support sends everything again: skip what was already read. Objects are named by their
+        # hash, so changed content is detected at the end.
         left = self._count
         while left:
             passed = answer.read(min(left, _CHUNK))

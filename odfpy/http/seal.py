@@ -1,7 +1,7 @@
-"""Sealed texts: opaque tokens that a server issues and gets back, as page tokens, in file URLs, or as tickets.
+"""Sealed texts: opaque tokens that a server issues and receives back, as page tokens, in file URLs, or as tickets.
 
-Nobody else can read or change them. Without a given key, a random one is used, and tokens become invalid when the
-server stops.
+They can only be read and changed with the key. By default the key is random, and tokens become invalid when the server
+stops.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _MAX_LENGTH = 8192
 
 
 class Seal:
-    """Seals JSON trees, and opens what it has sealed."""
+    """Seals JSON trees, and opens sealed texts."""
 
     def __init__(self, key: bytes | None = None, *, longest: int = _MAX_LENGTH) -> None:
         """
@@ -43,12 +43,12 @@ class Seal:
         return _text_of(nonce + body)
 
     def open(self, text: str, use: str) -> Any | None:
-        """Return the tree that was sealed for a purpose, None for any other text."""
+        """Return the tree that was sealed for a purpose, None for other texts."""
         if len(text) > self._longest:
             return None
         try:
             data = base64.urlsafe_b64decode(text + "=" * (-len(text) % 4))
-            if _text_of(data) != text:  # base64 ignores invalid characters: tokens must have one spelling
+            if _text_of(data) != text:  # base64 ignores invalid characters, but a token must have a single form
                 return None
             return json.loads(self._cipher.decrypt(data[:_NONCE], data[_NONCE:], use.encode()))
         except (NotBase64, InvalidTag, ValueError):

@@ -1,8 +1,8 @@
-"""Address spaces: how close an address is to this machine, and where an untrusted server may lead.
+"""Address spaces: the distance of an address from this machine, and limits on the locations that servers may name.
 
 Servers name further locations: by a redirect, or by the URL of a file. These must not be services that only this
-machine can reach, such as on loopback, or the credentials that clouds serve at 169.254.169.254. So they must be in an
-address space that is as public as the server's own, or more (Fetch standard, "Private network access").
+machine can reach, such as on loopback, or the credentials that clouds serve at 169.254.169.254. So they must be in the
+same address space as the server, or a more public one (Fetch standard, "Private network access").
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def space_of(address: str) -> AddressSpace:
     """Return the address space of an IP address.
 
     Raises:
-        ValueError: it is not an IP address.
+        ValueError: the text is not an IP address.
     """
     found = _plain(ipaddress.ip_address(address.partition("%")[0]))
     if found.is_link_local:
@@ -48,10 +48,10 @@ def space_of(address: str) -> AddressSpace:
 
 
 def space_of_peer(peer: socket.socket) -> AddressSpace:
-    """Return the address space of a connected socket's peer, since resolving the name again could give another address.
+    """Return the address space of a connected socket's peer; resolving the name again could give another address.
 
     Raises:
-        OSError: it is not connected.
+        OSError: the socket is not connected.
     """
     return space_of(peer.getpeername()[0])
 
@@ -84,7 +84,7 @@ def require_no_nearer(shown: str, space: AddressSpace, nearest: AddressSpace, er
 
 
 def _plain(address: _Address) -> _Address:
-    """Return the IPv4 address embedded in an IPv6 address."""
+    """Return the IPv4 address embedded in an IPv6 address, or else the address itself."""
     if isinstance(address, ipaddress.IPv4Address):
         return address
     if address.ipv4_mapped is not None:

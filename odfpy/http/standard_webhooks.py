@@ -14,7 +14,7 @@ from typing import Final
 
 from odfpy.errors import MalformedManifest
 
-SECRET_PREFIX: Final = "whsec_"  # noqa: S105 - of the form of secrets, none itself
+SECRET_PREFIX: Final = "whsec_"  # noqa: S105 - the prefix of secrets, not a secret
 _SECRET_SIZE = 32
 
 
@@ -28,8 +28,8 @@ def signed_headers(secret: str, id_: str, timestamp: int, body: bytes, *, receiv
 
     Args:
         secret: shared secret of the receiver.
-        id_: id of the call; the same when it is repeated, so that receivers can drop duplicates.
-        timestamp: seconds since the epoch.
+        id_: id of the call; repeated calls have the same id, so that receivers can drop duplicates.
+        timestamp: time of the call, in seconds since the epoch.
         body: the JSON body.
         receiver: name of the receiver in messages.
 

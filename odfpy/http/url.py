@@ -14,7 +14,7 @@ _DEFAULT_PORTS = {"http": 80, "https": 443}
 _HOST = re.compile(r"[A-Za-z0-9._:%-]+")
 _SAFE = "%/:@!$&'()*+,;=~-._"
 _USER = re.compile(r"^([^/]*//)(?:[^/]*@|[^/@:\[]*:(?!\d*(?:/|$))[^@]*@)")
-"""User and password before the host; also a password with a slash in it, which makes a port that is none."""
+"""User and password before the host; also a password with a slash, which looks like an invalid port."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,9 +37,9 @@ class Target:
     Attributes:
         origin: origin to connect to.
         path: path and query, quoted.
-        authorization: value of the header `Authorization`, if the URL contains a user name.
+        authorization: value of the `Authorization` header, if the URL contains a user name.
         label: name for messages, if path or query may contain secrets.
-        redirected: whether a server has redirected to it; its query is then often a temporary signature.
+        redirected: whether it is the target of a redirect; its query is then often a temporary signature.
     """
 
     origin: Origin
@@ -64,7 +64,7 @@ def split_url(text: str) -> SplitResult:
     """Split a URL into its parts.
 
     Raises:
-        InvalidValue: it is not a URL.
+        InvalidValue: the text is not a URL.
     """
     try:
         return urlsplit(text)
@@ -77,11 +77,11 @@ def parse_url(url: str, error: type[OdfError], label: str | None = None) -> Targ
 
     Args:
         url: the text.
-        error: the class of error to raise.
+        error: class of the error to raise.
         label: name for messages; the text by default.
 
     Raises:
-        error: it is invalid.
+        error: the URL is invalid.
     """
     try:
         parts = urlsplit(url)
@@ -103,8 +103,8 @@ def follow(target: Target, location: str, error: type[OdfError]) -> Target:
 
     Args:
         target: the requested URL.
-        location: the header as the standard library decodes it.
-        error: the class of error to raise.
+        location: the header, as decoded by the standard library.
+        error: class of the error to raise.
 
     Raises:
         error: the redirect must not be followed.

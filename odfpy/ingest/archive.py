@@ -64,7 +64,7 @@ class UnpackLimits:
             name: the name of the file in messages.
 
         Raises:
-            PrepareError: it is not.
+            PrepareError: the output exceeds a limit.
         """
         if unpacked > self.max_bytes:
             raise PrepareError(

@@ -1,4 +1,4 @@
-"""Fitting new rows to the schema of their dataset, which may grow by that."""
+"""Fitting of new rows to the schema of their dataset, which new columns may extend."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from odfpy.ingest.normalize import NormalizedRows
 def fit_rows(
     rows: NormalizedRows, recorded: DataSchema | None, vocab: DatasetVocabulary
 ) -> tuple[DataSchema, NormalizedRows]:
-    """Return the schema of a dataset with new rows in it, and the rows in its types.
+    """Return the dataset's schema including the new rows, and the rows converted to its types.
 
     Args:
         rows: new rows.

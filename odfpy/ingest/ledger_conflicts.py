@@ -1,4 +1,4 @@
-"""Warnings about ledger rows whose key is known with other values; like all rows with known keys, they are dropped."""
+"""Warnings about ledger rows whose key exists with other values; like all rows with existing keys, they are dropped."""
 
 # ruff: noqa: S608  (SQL is made of roles)
 
@@ -25,11 +25,11 @@ if TYPE_CHECKING:
 def warn_conflicting_rows(
     db: duckdb.DuckDBPyConnection, rows: pa.Table, plan: MergePlan, taken: pa.Array
 ) -> tuple[DataWarning, ...]:
-    """Return a warning about keys that are known with different values; event times are ignored.
+    """Return a warning about keys that exist with different values; event times are ignored.
 
     Args:
-        db: a connection with the relation `state`. If that has no fingerprints of values, there is no warning: finding
-            out would require reading the history.
+        db: a connection with the relation `state`. If that has no fingerprints of values, there is no warning: to
+            compare values would require reading the history.
         rows: all new rows, in the types of the dataset's schema.
         plan: the plan of the merge.
         taken: positions of the rows whose keys are new.
@@ -43,7 +43,7 @@ def warn_conflicting_rows(
 
 
 def others(taken: npt.NDArray[np.int64], count: int) -> npt.NDArray[np.int64]:
-    """Return the positions of the rows that were not taken, out of `count`, in order."""
+    """Return the positions of the rows that were not taken, in order; `count` is the number of all rows."""
     is_known = np.ones(count, np.bool_)
     is_known[taken] = False
     return np.flatnonzero(is_known)
@@ -67,12 +67,12 @@ def with_fingerprints(
 
 
 def conflicting_places(db: duckdb.DuckDBPyConnection, plan: MergePlan, state: str) -> npt.NDArray[np.int64]:
-    """Return positions of the first row of each key of `known` that the state has, but never with these values.
+    """Return the position of the first row of each key in `known` that the state has, but never with the row's values.
 
     Args:
-        db: has `known`, as `with_fingerprints` makes it.
+        db: a connection with the relation `known`, as returned by `with_fingerprints`.
         plan: plan of the merge.
-        state: a relation of the state's keys and fingerprints.
+        state: name of a relation with the state's keys and fingerprints.
     """
     roles = plan.shape.key_columns
     same_key = " AND ".join(f"(known.{role} = old.{role})" for role in roles)
@@ -86,7 +86,7 @@ def conflicting_places(db: duckdb.DuckDBPyConnection, plan: MergePlan, state: st
 
 
 def warning_of(count: int, first: Sequence[Mapping[str, Any]]) -> tuple[DataWarning, ...]:
-    """Return the warning for a number of keys, with the first of them."""
+    """Return the warning for `count` keys, with the first of them as examples."""
     if not count:
         return ()
     is_, them = ("is", "it") if count == 1 else ("are", "them")

@@ -1,8 +1,8 @@
 """The local lane of a merge: its SQL in an in-process database.
 
-Only columns for comparison and ordering enter the database. The result tells for each row of the new slice its
-operation and its origin; the rows themselves are then picked in Arrow, so that no value passes through another type
-system (duckdb has no half floats, for example, and a -0.0 in a list can come out of it as 0.0).
+Only columns for comparison and ordering enter the database. Its result contains the operation and the origin of each
+row of the new slice. The rows themselves are then picked in Arrow, so that no value passes through another type system
+(duckdb has no half floats, for example, and may return a -0.0 in a list as 0.0).
 """
 
 # ruff: noqa: S608  (SQL is made of roles and quoted names)
@@ -64,7 +64,7 @@ def merge_locally(
 
     Args:
         rows: new rows, in the types of the dataset's schema.
-        strategy: how to merge.
+        strategy: the merge strategy.
         state: the current state of the dataset.
         vocabulary: names of the system columns.
         shared: database for the lookups.
@@ -100,7 +100,7 @@ def _appended(rows: NormalizedRows, plan: MergePlan) -> MergedRows:
 
 
 def merged_places(plan: MergePlan) -> str:
-    """Return the merge as a query for operations and positions, in the order of the new offsets."""
+    """Return the query for operations and positions of the merge's result, in the order of the new offsets."""
     return f"SELECT op, pos FROM ({plan.merge.sql(plan.shape)}) AS merged {order_clause(plan.merge, plan.shape)}"
 
 
@@ -124,7 +124,7 @@ def create_state(db: duckdb.DuckDBPyConnection, state: KeyedState, plan: MergePl
     elif plan.merge.needs_state is StateNeed.CURRENT_ROWS:
         times = columns(["t"], [plan.event_time]) if plan.shape.compares_event_time else []
         values = columns(plan.shape.value_columns, plan.values)
-        # An upsert only needs the keys of the input, a snapshot also all others.
+        # an upsert only needs the keys of the input, a snapshot all keys
         among = "new" if plan.merge.takes_operations else None
         state.current_rows(db, keys, [*times, *values], among=among).create_view("state")
 
@@ -152,7 +152,7 @@ def _count_repeated(
 
 
 def _pick(new: pa.Table, state: KeyedState, operations: pa.Array, positions: pa.Array) -> OrderedRows:
-    """New rows for +A and +C, old rows for -R and -C."""
+    """Return the rows of the result: new rows for +A and +C, old rows for -R and -C."""
     is_old = pc.is_in(operations, value_set=pa.array([1, 2], pa.int32()))
     if not is_old.true_count:
         return OrderedRows(operations, new, positions)

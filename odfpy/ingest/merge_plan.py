@@ -1,4 +1,4 @@
-"""The roles of the columns of an input in its merge."""
+"""The plan of a merge: the roles of the input's columns."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class MergePlan:
 
     @classmethod
     def of(cls, names: Sequence[str], strategy: MergeStrategy, vocabulary: DatasetVocabulary) -> MergePlan:
-        """Return the plan for rows with these columns, event time included.
+        """Return the plan for rows with the given columns, including event time.
 
         Args:
             names: names of the columns, in order.
@@ -46,12 +46,12 @@ class MergePlan:
 
     @property
     def not_values(self) -> tuple[str, ...]:
-        """Return the columns that are not values: key and event time."""
+        """The columns that are not values: key and event time."""
         return (*self.keys, self.event_time)
 
     @property
     def from_input(self) -> tuple[int, ...]:
-        """Return the operations of the result that correspond to rows of the input.
+        """The operations of the result that correspond to rows of the input.
 
         Retractions of a snapshot are for missing rows, those of an upsert stream for input rows.
         """
@@ -61,7 +61,7 @@ class MergePlan:
 
 
 def relation(rows: NormalizedRows, plan: MergePlan, first: int = 0) -> pa.Table:
-    """Return `new` as the merge expects it.
+    """Return the relation `new` of a merge.
 
     Args:
         rows: the new rows.
@@ -86,8 +86,8 @@ def repeated_key(values: Mapping[str, Any], keys: int, first: int) -> IngestErro
     """Return the error for a snapshot that has a key more than once.
 
     Args:
-        values: the first such key.
-        keys: how many such keys there are.
+        values: key columns of the first repeated key, by name.
+        keys: number of repeated keys.
         first: position of the first row with the key.
     """
     key = ", ".join(f"{name} = {value!r}" for name, value in values.items())

@@ -1,6 +1,6 @@
 """Normalization of new rows before they are merged, with checks (ODF specification, "Data Slices").
 
-The merge then relies on it: columns have distinct, unreserved names and plain layouts, timestamps are milliseconds in
+The merge relies on this: columns have distinct, unreserved names and plain layouts, timestamps are milliseconds in
 UTC, and every row has an event time, keys, and an operation if the strategy takes operations.
 """
 
@@ -31,9 +31,10 @@ class NormalizedRows:
     """New rows in the form for a merge.
 
     Attributes:
-        columns: event time first, without nulls, then the data columns in the order of the input, as optional there.
-        event_time_given: whether each row has its own event time; the others have that of the source.
-        operations: int32 without nulls, or None where the strategy determines operations.
+        columns: event time first, without nulls, then the data columns in the order and with the nullability of the
+            input.
+        event_time_given: whether each row has its own event time; other rows have that of the source.
+        operations: int32 without nulls, or None if the strategy determines operations.
         cut: number of times finer than a millisecond, by column, if there are any.
     """
 
@@ -58,22 +59,22 @@ def normalize_rows(
     recorded: Sequence[str] = (),
     first_row: int = 0,
 ) -> NormalizedRows:
-    """Check new rows and make them uniform.
+    """Check new rows and normalize them.
 
     Args:
-        new: rows as read and preprocessed.
+        new: rows that have been read and preprocessed.
         strategy: merge strategy of the source.
         vocabulary: names of the system columns.
         source_event_time: event time of rows that have none.
-        event_time_type: type that the dataset has recorded for the event time; else milliseconds in UTC.
-        recorded: columns that the dataset is known to have.
-        first_row: rows of the input before these, for messages.
+        event_time_type: type of the event time in the dataset's schema; by default milliseconds in UTC.
+        recorded: columns of the dataset's schema.
+        first_row: number of rows before these in the input, for messages.
 
     Raises:
         IngestError: rows that cannot be merged; the message names the column.
     """
     _check_columns(new.column_names, strategy, vocabulary)
-    # An input without rows may have no columns: it is an empty state then, not a malformed one.
+    # an input without rows may have no columns: then it is an empty state, not a malformed one
     known = [*new.column_names, *(recorded if new.num_rows == 0 else ())]
     _check_merge_columns(known, strategy, vocabulary)
     columns, cut = {}, {}
@@ -99,10 +100,10 @@ def count_null_event_times(new: pa.Table, rows: NormalizedRows, strategy: MergeS
     Retractions of an upsert stream do not count: the stored row is written for them.
 
     Args:
-        new: rows as read and preprocessed.
+        new: rows that have been read and preprocessed.
         rows: the same rows, normalized.
         strategy: merge strategy of the source.
-        name: the column.
+        name: name of the event time column.
     """
     if name not in new.column_names:
         return 0
@@ -113,12 +114,12 @@ def count_null_event_times(new: pa.Table, rows: NormalizedRows, strategy: MergeS
 
 
 def coerce_inferred_event_time(new: pa.Table, vocabulary: DatasetVocabulary, first_row: int = 0) -> pa.Table:
-    """Read an event time of a type that was inferred, not declared: numbers are seconds since 1970, text is RFC 3339.
+    """Convert an event time whose type was inferred, not declared: numbers are seconds since 1970, text is RFC 3339.
 
     Args:
-        new: rows as read.
+        new: rows that have been read.
         vocabulary: names of the system columns.
-        first_row: rows of the input before these, for messages.
+        first_row: number of rows before these in the input, for messages.
 
     Raises:
         BadValue: text that is not a time, or a number out of range.
@@ -204,7 +205,7 @@ def _plain(name: str, column: pa.ChunkedArray) -> pa.ChunkedArray:
 
 
 def _num_cut(column: pa.ChunkedArray, plain: pa.ChunkedArray) -> int:
-    """Return how many times lose digits in their plain layout."""
+    """Return the number of times that lose digits in their plain layout."""
     if not pa.types.is_timestamp(column.type) or column.type.unit not in ("us", "ns"):
         return 0
     naive = column.cast(pa.timestamp(column.type.unit))
@@ -279,7 +280,7 @@ def _check_range(name: str, column: pa.ChunkedArray) -> None:
 
 def _source_event_time(time: Timestamp, wanted: pa.DataType) -> pa.Scalar:
     millis = pa.scalar(time.millis, TIMESTAMP)
-    # By floor, since a cast to a date refuses an instant within the day.
+    # by floor, since a cast to a date rejects times other than midnight
     return pc.floor_temporal(millis, unit="day").cast(wanted) if pa.types.is_date(wanted) else millis
 
 

@@ -1,4 +1,4 @@
-"""The order of rows by event time, ties by position in the input, without a database."""
+"""The order of rows by event time, computed without a database; rows with equal times keep their order."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def time_order(event_time: pa.ChunkedArray | pa.Array) -> pa.Array | None:
 
 
 def as_numbers(event_time: pa.ChunkedArray | pa.Array) -> npt.NDArray[np.int64]:
-    """Return event times as numbers of the same order."""
+    """Return event times as numbers that sort in the same order."""
     integers = event_time.cast(pa.int32() if pa.types.is_date(event_time.type) else pa.int64())
     numbers: npt.NDArray[np.int64] = integers.to_numpy().astype(np.int64, copy=False)
     return numbers

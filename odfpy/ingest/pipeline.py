@@ -1,12 +1,12 @@
 """The ingest pipeline from new rows to data slices (ODF specification, "Ingestion").
 
 Steps of `ingest_rows`:
-1. check the rows and make them uniform (`normalize`);
-2. determine the schema of the dataset with these rows (`evolve`), and fit the rows to it;
+1. check and normalize the rows (`normalize`);
+2. extend the schema of the dataset by their columns (`evolve`), and fit the rows to it;
 3. merge them with the current state and sort them (`local_merge`, `merge`);
    check the retractions of a snapshot (`retractions`);
 4. add the system columns and write the slices.
-Nothing is committed here: the coordinator commits the result.
+The result is not committed here: the coordinator does that.
 """
 
 from __future__ import annotations
@@ -50,13 +50,13 @@ class IngestStatistics:
     Attributes:
         read: number of input rows.
         appended: rows with +A.
-        corrected: rows with +C; each has its -C before it, unless a changelog left it out.
+        corrected: rows with +C; each is preceded by its -C, unless a changelog omits it.
         retracted: rows with -R.
         dropped: input rows without effect: seen before, unchanged, or superseded within the input.
         repeated: input rows whose key had occurred before in the input.
         late: rows with +A or +C at or before the watermark of the dataset before the ingest.
         untimed: input rows without an event time.
-        lacking: those whose input has the column, without retractions of an upsert stream.
+        lacking: untimed rows whose input has the column, without retractions of an upsert stream.
     """
 
     read: U64 = 0
@@ -72,12 +72,12 @@ class IngestStatistics:
 
 @dataclass(frozen=True, slots=True)
 class IngestedData:
-    """Slices that wait to be committed, or none if there is nothing new.
+    """Slices that are to be committed.
 
     Attributes:
-        slices: the written slices, in order; empty when nothing is new.
-        schema: schema in force after the commit; None when the dataset has none yet and the input determines none.
-        schema_changed: whether to commit `schema`: it is the first, or it has grown and there are slices.
+        slices: the written slices, in order; empty if nothing is new.
+        schema: schema in force after the commit; None if the dataset has none yet and the input determines none.
+        schema_changed: whether to commit `schema`: it is the first one, or has new columns and there are slices.
         statistics: counts of rows by outcome.
         warnings: warnings for the user.
     """
@@ -96,15 +96,15 @@ class IngestedData:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IngestTarget:
-    """The dataset that rows are ingested into, as it was before.
+    """The dataset that receives the rows, as it is before the ingest.
 
     Attributes:
         vocab: names of the system columns.
         schema: its schema, None before there is one.
-        next_offset: offset of the first new row.
-        watermark: its watermark, against which rows are late.
-        state: returns the state for lookups of keys, given the schema with the columns of the new rows; None while
-            there are no rows.
+        next_offset: offset of the next row.
+        watermark: its watermark; rows at or before it are late.
+        state: returns the state for lookups of keys, given the schema including columns of the new rows; None while
+            the dataset has no rows.
         database: database for the lookups; None to open one.
     """
 
@@ -131,21 +131,21 @@ def ingest_rows(
     """Convert new rows to data slices.
 
     Args:
-        new: rows as read and preprocessed, in the order of the input.
+        new: rows that have been read and preprocessed, in the order of the input.
         target: the dataset.
         strategy: the merge strategy.
         system_time: time of the commit.
         source_event_time: event time of rows that have none.
         out: file to write, replacing an existing one; further slices of a large result are written beside it, and
-            temporarily a folder for data that does not fit into memory.
-        limit: how much a snapshot may retract; by default anything.
+            so is a temporary folder for data that does not fit into memory.
+        limit: limit on the retractions of a snapshot; by default none.
         threads: the maximum number of threads, by default one per processor; the result does not depend on it.
         slice_rows: the maximum number of rows of a slice.
 
     Raises:
-        IngestError: the rows cannot be merged; the message tells which, and why.
-        TooManyRetractions: they are a snapshot that retracts more than allowed.
-        SchemaError: they do not fit the schema of the dataset; the message names the field.
+        IngestError: the rows cannot be merged; the message names the row and the reason.
+        TooManyRetractions: the snapshot retracts more rows than allowed.
+        SchemaError: the rows do not fit the schema of the dataset; the message names the field.
         IntegrityError: the history of the dataset is damaged.
     """
     vocab, schema = target.vocab, target.schema

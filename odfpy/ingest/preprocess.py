@@ -13,25 +13,25 @@ from odfpy.errors import OdfError
 from odfpy.stages import stage
 
 INPUT = "input"
-"""Name of the view that has the rows as read."""
+"""Name of the view of the input rows."""
 
 
 def preprocess(
     transform: TransformSql | None, rows: pa.Table, engines: EngineRegistry, *, spool: Path | None = None
 ) -> tuple[pa.Table, tuple[str, ...]]:
-    """Return the rows that the queries of a source compute from those read; without a query, the same rows.
+    """Return the result of a source's queries over the input rows; without queries, the input rows.
 
     Args:
         transform: one or several SQL steps for an engine.
-        rows: the rows as read, in the order of the input.
-        engines: where to run them.
-        spool: a new file for the result, which is then mapped into memory; without one, it may be held in memory.
+        rows: the rows that have been read, in the order of the input.
+        engines: registry with the engine to use.
+        spool: a new file for the result, which is then memory-mapped; without one, the result may be held in memory.
 
     Returns:
         The rows, and remarks for the user.
 
     Raises:
-        EngineNotFound: there is no such engine, and its SQL cannot be translated.
+        EngineNotFound: the engine is unknown, and its SQL cannot be translated.
         InvalidQuery, UnsupportedQuery, NondeterministicQuery: raised by the engine; the message names the step.
         EngineUnavailable: the engine cannot be reached.
     """
@@ -65,7 +65,7 @@ def _with_text(arrow: pa.DataType) -> pa.DataType:
 
 
 def _naming_query(error: OdfError, engine: str, *, is_translated: bool) -> OdfError:
-    """Return the error with the query at fault in its message."""
+    """Return the error with a message that names the query."""
     found = error.with_context(f"Preprocessing with engine {engine}")
     if not is_translated:
         return found

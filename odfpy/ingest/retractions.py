@@ -17,10 +17,10 @@ from odfpy.errors import TooManyRetractions
 from odfpy.values import dataclass
 
 MIN_ROWS: Final = 10
-"""Fewer retractions are never refused."""
+"""Smaller numbers of retractions are never rejected."""
 
 USUAL_PERCENT: Final = 50
-"""Of the current rows; more retractions are always remarked on."""
+"""Percentage of the current rows; more retractions always cause a warning."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +39,7 @@ class RetractionLimit:
 
     @property
     def hint(self) -> str:
-        """Return the available options for the user."""
+        """The available options for the user."""
         return (
             "Check that the input is complete. If it is: --allow-retractions ingests it, and"
             f" `odf config set --dataset {self.dataset} retractions.share 100%` removes the limit for the dataset."
@@ -62,7 +62,7 @@ class StateChange:
 
     @property
     def current(self) -> int:
-        """Return the number of rows of the current state, retained and retracted ones."""
+        """The number of rows of the current state, retained and retracted ones."""
         return self.new - self.appended + self.retracted
 
     def exceeds(self, percent: int) -> bool:
@@ -78,13 +78,13 @@ def check_retractions(
     Args:
         change: the comparison with the current state.
         limit: the limit.
-        keys_of_retracted: returns the primary keys of some retracted rows.
+        keys_of_retracted: returns the primary keys of up to a number of retracted rows.
 
     Returns:
-        A warning if many rows are retracted with permission, or all by an empty snapshot.
+        A warning if many rows are retracted with permission, or all by an empty snapshot; else none.
 
     Raises:
-        TooManyRetractions: the snapshot retracts too much; the message tells how much, and some keys.
+        TooManyRetractions: the snapshot retracts too much; the message has the number and some keys.
     """
     if not change.retracted or not (change.exceeds(min(limit.percent, USUAL_PERCENT)) or not change.new):
         return ()
@@ -102,7 +102,7 @@ def check_retractions(
 
 
 def key_text(key: Mapping[str, Any]) -> str:
-    """Format a primary key for people: `region = 'NO', id = 3`."""
+    """Return a primary key as text for messages: `region = 'NO', id = 3`."""
     return ", ".join(f"{name} = {value!r}" for name, value in key.items())
 
 

@@ -38,10 +38,10 @@ _DEFAULT_NAMES: Final = ", ".join(f"`{name}`" for name in DEFAULT_VOCABULARY.col
 
 @dataclass(frozen=True, slots=True)
 class SourceFault:
-    """Something in a source that cannot work.
+    """A part of a source that cannot work.
 
     Attributes:
-        path: keys and indices of the position, starting from the source.
+        path: keys and indices of the part, starting from the source.
         error: the error, with a hint.
     """
 
@@ -76,7 +76,7 @@ def check_vocabulary(vocabulary: DatasetVocabulary) -> Iterator[SourceFault]:
 
 
 def _tried(path: Path, attempt: Callable[[], object]) -> Iterator[SourceFault]:
-    """Yield a fault where an attempt fails."""
+    """Yield a fault if the attempt fails."""
     try:
         attempt()
     except OdfError as error:
@@ -202,7 +202,7 @@ def _declared(step: ReadStep) -> DataSchema | None:
 
 
 def _in_time_formats(step: ReadCsv | ReadJson | ReadNdJson, schema: DataSchema | None) -> Iterator[SourceFault]:
-    """Formats that no column of the schema needs do no harm."""
+    """Yield the invalid formats of times. A format is only checked if a column of the schema needs it."""
     from odfpy.ingest.time_format import time_format
 
     kinds = {type(_inner(field.type)) for field in schema.fields} if schema else set()
@@ -220,7 +220,7 @@ def _inner(data_type: DataType) -> DataType:
 
 
 def _in_merge(source: SetPollingSource | AddPushSource, vocabulary: DatasetVocabulary) -> Iterator[SourceFault]:
-    """Yield columns that the merge strategy names, and that the rows cannot have."""
+    """Yield faults for columns that the merge strategy names, but that the rows cannot have."""
     from odfpy.ingest.read import schema_of
 
     merge, schema = source.merge, schema_of(source.read)
@@ -248,8 +248,8 @@ def _in_merge(source: SetPollingSource | AddPushSource, vocabulary: DatasetVocab
 
 
 def _is_among(name: str, known: Sequence[str], *, exactly: bool) -> bool:
-    """Return whether a name is known; engines have their own rules on the case of names in queries."""
-    return name in known if exactly else name.lower() in {one.lower() for one in known}
+    """Return whether a name is known. For queries, case is ignored: engines have their own rules."""
+    return name in known if exactly else name.lower() in {column.lower() for column in known}
 
 
 def _not_there(name: str, role: str, known: Sequence[str], source: Any) -> OdfError:

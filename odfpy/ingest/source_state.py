@@ -1,4 +1,4 @@
-"""Source states: how far a source has been ingested, as the chain records it (ODF specification, "SourceState")."""
+"""Source states: the progress of a source's ingestion, as recorded in the chain (ODF specification, "SourceState")."""
 
 from __future__ import annotations
 
@@ -13,26 +13,26 @@ ETAG = "odf/etag"
 """Kind of state: the ETag of a URL, or the name of the last file of a glob."""
 
 LAST_MODIFIED = "odf/last-modified"
-"""Kind of state: a time of modification."""
+"""Kind of state: a modification time."""
 
 
 def etag_state(value: str) -> SourceState:
-    """Return the state after an input with that ETag or name."""
+    """Return the state after an input with an ETag or name."""
     return SourceState(POLLING_SOURCE, ETAG, value)
 
 
 def last_modified_state(time: Timestamp) -> SourceState:
-    """Return the state after an input that was last modified at that time."""
+    """Return the state after an input with a modification time."""
     return SourceState(POLLING_SOURCE, LAST_MODIFIED, str(time))
 
 
 def known_etag(state: SourceState | None) -> str | None:
-    """Return the ETag or name that a state holds, None if it is of another kind."""
+    """Return the ETag or name in a state, None if it is of another kind."""
     return state.value if state is not None and state.kind == ETAG else None
 
 
 def known_last_modified(state: SourceState | None) -> Timestamp | None:
-    """Return the time that a state holds, None if it is of another kind or no time."""
+    """Return the time in a state, None if it is of another kind or not a valid time."""
     if state is None or state.kind != LAST_MODIFIED:
         return None
     try:

@@ -1,7 +1,7 @@
 """Templates in the texts of fetch steps: `${{ env.NAME || 'default' }}`.
 
 Alternatives are tried from left to right: an environment variable, a text in single quotes, or a number. The value of a
-variable is used as it is, never as a template again. Values are often secrets, so errors and progress show the text
+variable is used unchanged, never as a template itself. Values are often secrets, so errors and progress show the text
 with its templates, never with their values.
 """
 

@@ -5,8 +5,8 @@ UTC; no seconds, minutes or time at all. Manifests write other formats in two no
 - with percent signs, as of strftime: `%d.%m.%Y %H:%M` (the reference's own, and Python's);
 - with letters, as of Java's SimpleDateFormat and Spark: `dd.MM.yyyy HH:mm`, text in single quotes, `[ ]` optional.
 
-A field of one or two digits may be written with either, unless digits follow on at once. A month or day that the
-format leaves out is the first. Two-digit years lie between 1969 and 2068. Names are English.
+A field of one or two digits accepts either, unless digits follow it directly. A month or day that the format omits is
+the first. Two-digit years lie between 1969 and 2068. Names are English.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _RFC3339_PATTERN = (
     r" ?(?P<z>[Zz]|[+-]\d\d(?::?\d\d)?)?)?"
 )
 
-# Fields by letter, as of strftime. Where digits may be one or two, {n} is filled in by the neighbours.
+# Fields by letter, as of strftime. In fields of one or two digits, {n} is replaced depending on the next field.
 _FIELDS = {
     "Y": r"\d{4}",
     "y": r"\d\d",
@@ -71,11 +71,11 @@ MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", 
 
 @dataclass(frozen=True, slots=True)
 class TimeFormat:
-    """A format, compiled.
+    """A compiled format.
 
     Attributes:
-        text: the format as written.
-        pattern: a regular expression in the subset that Python and RE2 share, with one group for each field.
+        text: the format in its original notation.
+        pattern: a regular expression that both Python and RE2 support, with one group per field.
     """
 
     text: str
@@ -92,10 +92,10 @@ class TimeFormat:
         return frozenset(re.compile(self.pattern).groupindex)
 
     def parse(self, text: str) -> Timestamp:
-        """Return the instant that a text names; without a zone it is UTC.
+        """Return the time of a text; without a zone it is in UTC.
 
         Raises:
-            InvalidValue: the text does not have the format, or there is no such time.
+            InvalidValue: the text does not match the format, or is not an existing time.
         """
         match = re.fullmatch(self.pattern, text, re.ASCII)
         if match is None:
@@ -162,7 +162,7 @@ def _strftime_tokens(text: str) -> Iterator[tuple[str, str]]:
 
 
 def _fraction(directive: str) -> Iterator[tuple[str, str]]:
-    """`%f`, `%3f`, and with an optional point before it `%.f`, `%.3f`."""
+    """Yield the tokens of `%f`, `%3f`, and of `%.f` and `%.3f`, which have an optional point."""
     if directive.startswith("."):
         yield "regex", r"(?:\."
         yield "field", "f"
@@ -214,7 +214,7 @@ def _regex(tokens: list[tuple[str, str]]) -> Iterator[str]:
 
 
 def _is_digits(tokens: list[tuple[str, str]]) -> bool:
-    """Return whether the first of the tokens, brackets aside, is a field of digits."""
+    """Return whether the first token other than a bracket is a field of digits."""
     kind, value = next((token for token in tokens if token not in _BRACKETS), ("", ""))
     return kind == "field" and value in _DIGITS
 
@@ -230,7 +230,7 @@ def _unknown(text: str, directive: str) -> InvalidValue:
 
 
 def _to_numbers(fields: Mapping[str, str]) -> dict[str, int]:
-    """Convert the fields of one time to numbers, as arguments for `instant`."""
+    """Convert the fields of one time to numbers, the arguments of `instant`."""
     numbers = {name: int(value) for name, value in fields.items() if name not in "bpfz"}
     if "b" in fields:
         numbers["m"] = MONTHS.index(fields["b"][:3].lower()) + 1
@@ -246,16 +246,17 @@ def _to_numbers(fields: Mapping[str, str]) -> dict[str, int]:
 
 
 LEFT_OUT: Final = {"Y": 1970, "y": 70, "m": 1, "d": 1, "j": -1, "I": 12}
-"""In an array of numbers, represents a field that a time omits, as optional parts of formats permit; by default 0."""
+"""Numbers for omitted fields in arrays of numbers, for optional parts of formats; 0 for other fields."""
 
 
 def instant(n: Mapping[str, Any]) -> tuple[Any, Any, Any]:
-    """Return seconds since 1970, nanoseconds, and whether there is such a time.
+    """Return seconds since 1970, nanoseconds, and whether the time exists.
 
     Args:
         n: numbers, or numpy arrays of int64, by letter: `Y` year or `y` its last two digits, `m`, `d`, `j` day of the
-            year, `H` or `I` with `p` (1 for pm), `M`, `S`, `f` nanoseconds, `zh` and `zm` zone, `s` seconds instead
-            of all that. Missing fields are the first or zero; in arrays, `LEFT_OUT` marks them for single times.
+            year, `H` or `I` with `p` (1 for pm), `M`, `S`, `f` nanoseconds, `zh` and `zm` zone, or `s` seconds instead
+            of all others. Missing fields are the first or zero; in arrays, `LEFT_OUT` marks fields that are missing
+            in single times.
     """
     nanos = n.get("f", 0)
     if "s" in n:

@@ -1,4 +1,4 @@
-"""Writing of the slices of an ingest: rows in order, with offsets, operations and system time.
+"""Writing of the slices of an ingest: ordered rows with offsets, operations and system time.
 
 The slices of one ingest are written concurrently, one per thread; that does not affect their bytes.
 """
@@ -45,7 +45,7 @@ class SliceLayout:
 
 @dataclass(frozen=True, slots=True)
 class WrittenSlice:
-    """A slice that waits to be committed.
+    """A slice that is to be committed.
 
     Attributes:
         path: its current path.
@@ -63,7 +63,7 @@ class OrderedRows:
     Attributes:
         operations: int32, in that order.
         columns: event time and data columns of the rows, possibly with further rows, in any order.
-        positions: positions of the rows in `columns`; None if they are all of them in their order.
+        positions: positions of the rows in `columns`; None if the rows are exactly `columns`, in order.
     """
 
     operations: pa.Array
@@ -71,7 +71,7 @@ class OrderedRows:
     positions: pa.Array | None
 
     def column(self, name: str) -> pa.ChunkedArray:
-        """One column, in the order of the offsets."""
+        """Return a column in the order of the offsets."""
         values = self.columns.column(name)
         return values if self.positions is None else values.take(self.positions)
 
@@ -90,15 +90,15 @@ def write_slices(
     threads: int | None = None,
     slice_rows: int = SLICE_ROWS,
 ) -> tuple[WrittenSlice, ...]:
-    """Write rows to slices; if one cannot be written, none remains.
+    """Write rows to slices; if one cannot be written, all are removed.
 
     Args:
-        out: where to, see `slice_files`.
+        out: path of the first slice, see `slice_files`.
         rows: rows in the types of the schema.
         form: schema, vocabulary and system time.
         next_offset: offset of the first row.
-        threads: how many may be used, by default one for each processor.
-        slice_rows: rows of a slice.
+        threads: maximum number of threads; by default one per processor.
+        slice_rows: maximum number of rows of a slice.
     """
     cuts = cut_rows(len(rows.operations), lambda rank: rows.operations[rank].as_py(), slice_rows)
     paths = slice_files(out, len(cuts))
@@ -131,7 +131,7 @@ def write_slice(
     first_offset: int,
     threads: int | None = None,
 ) -> SliceInfo:
-    """One slice.
+    """Write a slice, and return its description.
 
     Args:
         path: file to write.
@@ -158,13 +158,13 @@ def write_slice(
 
 
 def _groups(start: int, stop: int) -> Iterator[tuple[int, int]]:
-    """Yield a range in parts of the size of a row group."""
+    """Yield the parts of a range, each as large as a row group."""
     for at in range(start, stop, GROUP_ROWS):
         yield at, min(at + GROUP_ROWS, stop)
 
 
 class _Picker:
-    """Access to ranges of ordered rows, each gathered on request."""
+    """Access to ranges of ordered rows, which are gathered on request."""
 
     def __init__(self, operations: pa.Array, columns: pa.Table, positions: pa.Array | None) -> None:
         self._operations = operations
@@ -173,14 +173,14 @@ class _Picker:
 
     @classmethod
     def of(cls, rows: OrderedRows, pool: ThreadPoolExecutor) -> _Picker:
-        """Prepare the columns for random access, where that is needed."""
+        """Prepare the columns for random access if the positions require it."""
         if rows.positions is None or rows.positions.equals(pa.arange(0, rows.columns.num_rows)):
             return cls(rows.operations, rows.columns, None)
         columns = list(pool.map(combine, rows.columns.columns))
         return cls(rows.operations, pa.table(columns, schema=rows.columns.schema), rows.positions)
 
     def rows(self, start: int, stop: int) -> tuple[pa.Array, pa.Table]:
-        """Operations and columns of a range of ranks."""
+        """Return operations and columns of a range of ranks."""
         operations = self._operations.slice(start, stop - start)
         if self._positions is None:
             return operations, self._columns.slice(start, stop - start)

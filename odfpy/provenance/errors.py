@@ -1,4 +1,4 @@
-"""Errors of questions for the origin of a row."""
+"""Errors of queries for provenance."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ class UnknownProvenance(OdfError, code="E710"):
 
 
 class NoSuchRow(NotFound, code="E711"):
-    """A dataset has no row of that offset."""
+    """A dataset has no row with this offset."""
 
     exit_code = 2
 
 
 class NoSuchColumn(NotFound, code="E712"):
-    """A dataset has no column of that name."""
+    """A dataset has no column with this name."""
 
     exit_code = 2

@@ -1,4 +1,4 @@
-"""Graphs as text: DOT for Graphviz, and a page that needs nothing but a browser."""
+"""Graphs as text: DOT for Graphviz, and self-contained HTML pages."""
 
 from __future__ import annotations
 
@@ -16,27 +16,27 @@ _CHARACTER: Final = 7.2
 _LINE: Final = 17
 _PADDING: Final = 10
 _PAPER: Final = 14
-_LINES: Final = "#7d7d7d"  # can be seen on white and on black
+_LINES: Final = "#7d7d7d"  # visible on both white and black
 _ARROW: Final = (
     '<defs><marker id="odf-arrow" viewBox="0 0 8 8" refX="8" refY="4" markerWidth="8" markerHeight="8" orient="auto">'
     f'<path d="M0,0 L8,4 L0,8 z" fill="{_LINES}"/></marker></defs>'
 )
 _FONT: Final = "Courier"
-"""For Graphviz. Without fonts it knows how wide letters are for a few names, of which this one means any `monospace` in
-a browser. Others it takes for Times, whose letters are so narrow that text stands out of its box."""
+"""Font for Graphviz. Without font files, it knows the widths of only a few fonts; browsers replace this one by any
+`monospace` font. For other fonts it uses the widths of Times, which are so narrow that text would exceed its box."""
 
 _COLOURS: Final = {"root": "#e3f1e3", "derivative": "#e3ebf7", "asked": "#fbf0d4", "more": "#f2f2f2"}
 
 
 @dataclass(frozen=True, slots=True)
 class GraphNode:
-    """A box.
+    """A box of a graph.
 
     Attributes:
-        key: what edges call it.
-        lines: its text, the first line is its title.
-        layer: how far it stands from the first ones; 0 is on the left.
-        kind: `asked`, `derivative`, `root` or `more`: its colour.
+        key: identifier of the box for edges.
+        lines: its text; the first line is the title.
+        layer: distance from the first layer; 0 is on the left.
+        kind: `asked`, `derivative`, `root` or `more`; determines the colour.
     """
 
     key: str
@@ -47,7 +47,7 @@ class GraphNode:
 
 @dataclass(frozen=True, slots=True)
 class GraphEdge:
-    """A line between two boxes: what is made, what it is made of, and in which sense, if that is not plain."""
+    """A line between two boxes: the result, its source, and a label for the relation if it is not obvious."""
 
     made: str
     of: str
@@ -64,7 +64,7 @@ class Graph:
 
 
 def dot(graph: Graph) -> str:
-    """Return the graph for Graphviz."""
+    """Return the graph in DOT, for Graphviz."""
     lines = [
         f"digraph {_quoted(escape_controls(graph.title))} {{",
         "  rankdir=LR;",
@@ -89,7 +89,7 @@ def _escaped(text: str) -> str:
 
 
 def _label(text: str) -> str:
-    """Return a text as a line of a label: what Graphviz would take for an entity of HTML is none."""
+    """Return a text as a line of a label, with escapes for sequences that Graphviz would read as HTML entities."""
     return _escaped(escape_controls(text).replace("&", "&amp;"))
 
 
@@ -97,11 +97,11 @@ def _label(text: str) -> str:
 
 
 def html(graph: Graph, text: Sequence[str] = ()) -> str:
-    """Return the graph as a page: a drawing, and text below it. Nothing is loaded from anywhere, and no script runs.
+    """Return the graph as an HTML page: a drawing with text below it. It loads nothing and runs no script.
 
     Args:
         graph: the graph.
-        text: lines to be shown as they are.
+        text: lines of preformatted text.
     """
     title = escape(escape_controls(graph.title))
     shown = f"<pre>{escape(chr(10).join(map(escape_controls, text)))}</pre>" if text else ""
@@ -121,9 +121,9 @@ def html(graph: Graph, text: Sequence[str] = ()) -> str:
 
 
 def svg(graph: Graph) -> str:
-    """The drawing alone, to be put into a page; it has as many pixels as it needs, and scrolls where there is no room.
+    """Return the drawing alone, to embed in a page; it has its natural size in pixels, and scrolls if there is no room.
 
-    Texts are made as wide as there is room for them (`textLength`), whatever the font of the reader.
+    Texts are fitted to the available width (`textLength`), whatever the font of the reader.
     """
     sizes = {node.key: _size(node) for node in graph.nodes}
     edges = [edge for edge in graph.edges if edge.made in sizes and edge.of in sizes]
@@ -168,7 +168,7 @@ def _drawn_box(node: GraphNode, box: Box) -> str:
 
 
 def _drawn_edge(edge: GraphEdge, route: Sequence[tuple[float, float]]) -> str:
-    """A line that bends in gaps, and is straight within columns; where it turns around, it stays in the gap as well."""
+    """Return a line that curves in gaps, and is straight within columns; if it turns around, it stays in the gap."""
     path = [f"M{route[0][0]:.0f},{route[0][1]:.0f}"]
     for number, ((x1, y1), (x2, y2)) in enumerate(pairwise(route)):
         if number % 2:
@@ -181,7 +181,7 @@ def _drawn_edge(edge: GraphEdge, route: Sequence[tuple[float, float]]) -> str:
 
 
 def _bends(x1: float, x2: float, *, is_first: bool, is_last: bool) -> tuple[float, float]:
-    """Return the handles of a curve from one place across to another; a curve stays between its ends and handles."""
+    """Return the control points of a curve between two x positions; the curve stays between all four points."""
     if x1 != x2:
         return (x1 + x2) / 2, (x1 + x2) / 2
     turn = GAP / 2 if is_first else -GAP / 2 if is_last else 0
@@ -189,9 +189,10 @@ def _bends(x1: float, x2: float, *, is_first: bool, is_last: bool) -> tuple[floa
 
 
 def _labels(edges: Sequence[GraphEdge], layout: Layout) -> tuple[list[str], float]:
-    """The labels of edges, on the line in its first gap; once for all lines that begin at a box; and where they end.
+    """Return the labels of edges, and the lower end of all.
 
-    Labels of a gap move down where one would cover another. They stand on paper, since other lines may pass below.
+    A label is placed on the line in its first gap, once for all lines with the same origin. Labels that would
+    overlap move down. They have a background, since other lines may pass below.
     """
     middles: dict[tuple[float, float, str], list[float]] = {}
     for edge, route in zip(edges, layout.routes, strict=True):

@@ -1,4 +1,4 @@
-"""Hops from a row to the rows that it is made of, dataset by dataset, down to root datasets."""
+"""Tracing of a row to its source rows, dataset by dataset, down to root datasets."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ _MAX_ROWS: Final = 200_000
 
 
 class Datasets(Protocol):
-    """The datasets of a workspace, as far as rows are followed through them."""
+    """The datasets of a workspace, for tracing rows."""
 
     def order(self, dataset_id: DatasetId) -> Sequence[DatasetId]:
-        """Return a dataset and all that it is derived from, each before its own inputs."""
+        """Return a dataset and all datasets upstream of it, each before its own inputs."""
         ...
 
     def followed(self, dataset_id: DatasetId, offsets: Sequence[int]) -> TracedDataset:
-        """Return the rows of a dataset, with what they are made of, if it is derivative."""
+        """Return rows of a dataset, with their source rows if it is derivative."""
         ...
 
     def read(self, dataset_id: DatasetId, offsets: Sequence[int]) -> TracedDataset:
-        """Return the rows of a dataset, and, of a root dataset, where they came from."""
+        """Return rows of a dataset; those of a root dataset have their origins."""
         ...
 
 
@@ -36,14 +36,14 @@ def provenance_of(
     """Return the rows that a row was computed from.
 
     Args:
-        datasets: where rows are looked for.
+        datasets: the datasets to trace through.
         dataset_id: the dataset of the row.
-        offset: the row.
-        column: only what has to do with this column is said of columns.
-        depth: how many derivatives are followed one behind the other; None for all.
+        offset: offset of the row.
+        column: restricts the columns of the result to those that this column depends on.
+        depth: maximum number of consecutive derivatives to trace through; None for all.
 
     Raises:
-        OdfError: there is no such row, or it cannot be told what it is made of.
+        OdfError: the row does not exist, or its provenance cannot be determined.
     """
     waiting: defaultdict[DatasetId, set[int]] = defaultdict(set, {dataset_id: {offset}})
     levels = {dataset_id: 0}
@@ -70,7 +70,7 @@ def provenance_of(
 
 
 def _of_column(answer: Provenance, column: str) -> Provenance:
-    """Return the answer with only those columns that one column comes from, dataset by dataset."""
+    """Return the result with only those columns of each dataset that a column depends on."""
     wanted: defaultdict[DatasetId, set[str]] = defaultdict(set, {answer.datasets[0].id: {column}})
     found = []
     for dataset in answer.datasets:

@@ -1,8 +1,8 @@
-"""Places for the boxes of a graph, and ways for its edges that lead around all boxes in between.
+"""Positions of a graph's boxes, and routes of its edges around all boxes between them.
 
-This is a layered drawing (Sugiyama, Tagawa, Toda 1981). Each layer is a column. An edge that passes through columns has
-a lane of its own in each of them, as if there was a thin box, and runs straight there. So it bends only in the gaps
-between columns, where no box is. Everything is a function of the graph alone, in the order in which it is given.
+This is a layered drawing (Sugiyama, Tagawa, Toda 1981). Each layer is a column. An edge that passes through a column
+has its own lane there, like a thin box, and is straight within it. So it curves only in the gaps between columns, where
+there are no boxes. The result is a function of the graph alone, including the order of its items.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Final
 
 MARGIN: Final = 10
 GAP: Final = 128
-"""Between columns, in pixels: edges bend there, and their labels stand there."""
+"""Gap between columns in pixels, in which edges curve and labels are placed."""
 
 _BETWEEN: Final = 18
 _LANE: Final = 10
@@ -24,7 +24,7 @@ _SWEEPS: Final = 8
 
 @dataclass(frozen=True, slots=True)
 class Size:
-    """A box to place: its layer (0 is on the right), its width and its height in pixels."""
+    """The size of a box in pixels, and its layer (0 is on the right)."""
 
     layer: int
     width: float
@@ -33,7 +33,7 @@ class Size:
 
 @dataclass(frozen=True, slots=True)
 class Box:
-    """A box in its place, in pixels from the upper left corner."""
+    """The position and size of a box, in pixels from the upper left corner."""
 
     x: float
     y: float
@@ -42,7 +42,7 @@ class Box:
 
     @property
     def middle(self) -> float:
-        """Return the height at which edges begin and end."""
+        """The vertical position at which edges begin and end."""
         return self.y + self.height / 2
 
 
@@ -51,11 +51,11 @@ class Layout:
     """A drawing without text.
 
     Attributes:
-        boxes: by the keys of their nodes.
-        routes: for each edge the points on its way from `of` to `made`. From the first to the second, from the third
-            to the fourth... it crosses a gap; in between it runs straight through a column.
-        width: of everything.
-        height: of everything.
+        boxes: boxes by the keys of their nodes.
+        routes: the points of each edge from `of` to `made`. It crosses a gap from the first to the second point, from
+            the third to the fourth and so on; in between it is straight, within a column.
+        width: total width.
+        height: total height.
     """
 
     boxes: Mapping[str, Box]
@@ -81,12 +81,11 @@ class _Slot:
 
 
 def laid_out(sizes: Mapping[str, Size], edges: Sequence[tuple[str, str]]) -> Layout:
-    """Return a column for each layer, the last layer on the left.
+    """Return the layout, with one column per layer, the last layer on the left.
 
     Args:
-        sizes: boxes by their keys; those of a layer have the order in which they are given, unless another one has
-            fewer crossings.
-        edges: keys of what is made, and of what it is made of. One that leads back, or to its own layer, goes around.
+        sizes: sizes of boxes by key; boxes of a layer keep this order, unless another order has fewer crossings.
+        edges: keys of result and source of each edge. An edge backwards or within a layer is routed around boxes.
     """
     layers = sorted({size.layer for size in sizes.values()}, reverse=True)
     column_of = {layer: column for column, layer in enumerate(layers)}
@@ -105,7 +104,7 @@ def laid_out(sizes: Mapping[str, Size], edges: Sequence[tuple[str, str]]) -> Lay
 
 
 def _chain(of: _Slot, made: _Slot, columns: list[list[_Slot]]) -> list[_Slot]:
-    """The two ends of an edge, with a lane in each column between them; all columns on the way where it leads back."""
+    """Return the ends of an edge and its lanes in the columns between them, or in all its columns if it leads back."""
     is_forward = of.column < made.column
     passed = range(of.column + 1, made.column) if is_forward else range(of.column, made.column - 1, -1)
     chain = [of]
@@ -125,7 +124,7 @@ def _chain(of: _Slot, made: _Slot, columns: list[list[_Slot]]) -> list[_Slot]:
 
 
 def _ordered(columns: list[list[_Slot]]) -> list[list[_Slot]]:
-    """The order with the fewest crossings among some: each column by the middle of what it is tied to next to it."""
+    """Return the tried order with the fewest crossings; each column is sorted by the mean of its neighbours."""
     best, fewest = columns, _crossings(columns)
     current = columns
     for sweep in range(_SWEEPS):
@@ -145,20 +144,20 @@ def _swept(columns: Sequence[Sequence[_Slot]], *, to_right: bool) -> list[list[_
         places = {id(slot): at for at, slot in enumerate(found[number - 1 if to_right else number + 1])}
         wanted = {}
         for at, slot in enumerate(found[number]):
-            near = [places[id(one)] for one in (slot.before if to_right else slot.after)]
+            near = [places[id(neighbour)] for neighbour in (slot.before if to_right else slot.after)]
             wanted[id(slot)] = sum(near) / len(near) if near else float(at)
         found[number].sort(key=lambda slot: wanted[id(slot)])
     return found
 
 
 def _crossings(columns: Sequence[Sequence[_Slot]]) -> int:
-    """Return the number of pairs of lines that cross in the gaps."""
+    """Return the number of crossings of lines in the gaps."""
     count = 0
     for left, right in pairwise(columns):
         places = {id(slot): at for at, slot in enumerate(right)}
         ends: list[int] = []
         for slot in left:
-            reached = sorted(places[id(one)] for one in slot.after)
+            reached = sorted(places[id(neighbour)] for neighbour in slot.after)
             count += sum(len(ends) - bisect_right(ends, at) for at in reached)
             for at in reached:
                 insort(ends, at)
@@ -169,7 +168,7 @@ def _crossings(columns: Sequence[Sequence[_Slot]]) -> int:
 
 
 def _stacked(columns: Sequence[Sequence[_Slot]]) -> float:
-    """Give each slot its height, near what it is tied to; the height of all."""
+    """Set the vertical position of each slot near its neighbours, and return the total height."""
     for column in columns:
         _place(column, [0.0] * len(column))
     for sweep in range(_SWEEPS):
@@ -189,11 +188,12 @@ def _stacked(columns: Sequence[Sequence[_Slot]]) -> float:
 
 
 def _place(column: Sequence[_Slot], wanted: Sequence[float]) -> None:
-    """Give the slots of a column the places nearest to those that are wanted, in their order and with room between.
+    """Set the positions of a column's slots nearest to the wanted ones, in their order and without overlap.
 
-    This is isotonic regression by pooling: slots that would overlap move together to the mean of what they want.
+    This is isotonic regression by pooling: slots that would overlap move together to the mean of their wanted
+    positions.
     """
-    pools: list[tuple[float, int]] = []  # sum of wanted places less the room before, and of how many slots
+    pools: list[tuple[float, int]] = []  # sum of wanted positions less the space before, and number of slots
     room = [0.0]
     for slot in column:
         room.append(room[-1] + slot.height + _BETWEEN)
@@ -209,7 +209,7 @@ def _place(column: Sequence[_Slot], wanted: Sequence[float]) -> None:
 
 
 def _lefts(columns: Sequence[Sequence[_Slot]]) -> tuple[list[float], float]:
-    """Return the beginnings of the columns, and the width of all; there is a gap outside where edges turn around."""
+    """Return the left edges of the columns, and the total width; outer gaps leave room for edges that turn around."""
     turns_left = any(slot.column == 0 and not slot.width for slot in columns[0]) if columns else False
     turns_right = any(not slot.width for slot in columns[-1]) if columns else False
     lefts, x = [], float(MARGIN + (GAP if turns_left else 0))
@@ -220,7 +220,7 @@ def _lefts(columns: Sequence[Sequence[_Slot]]) -> tuple[list[float], float]:
 
 
 def _route(chain: Sequence[_Slot], lefts: Sequence[float], widths: Sequence[float]) -> Iterator[tuple[float, float]]:
-    """Points from the right side of what a thing is made of to its left side, through the lanes."""
+    """Yield the points from the right side of the source to the left side of the result, through the lanes."""
     first, *lanes, last = chain
     yield lefts[first.column] + widths[first.column], first.middle
     to_right = first.column < last.column

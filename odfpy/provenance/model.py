@@ -1,4 +1,4 @@
-"""The answer to a question for the origin of a row."""
+"""The result of a query for the provenance of a row."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from odfpy.escaping import escape_controls
 from odfpy.provenance.values import MAX_ROWS, plain_value, ranges_text, short_text
 
 Rows: TypeAlias = Mapping[DatasetId, tuple[int, ...]]
-"""Rows of datasets: their offsets, in order."""
+"""Rows of datasets: their offsets, ascending."""
 
 _MAX_LENGTH: Final = 1_000
-"""Letters of a row in a notebook."""
+"""Maximum length of a row in a notebook."""
 
 
 class Check(Enum):
-    """The outcome of a replay of only the rows that were cited."""
+    """The outcome of replaying a query with only the cited rows."""
 
     CONFIRMED = "checked"
     REFUTED = "not confirmed"
@@ -36,14 +36,14 @@ class Check(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """The way by which a row of a root dataset came in.
+    """The ingest by which a row entered a root dataset.
 
     Attributes:
-        block: the block that added it.
-        sequence_number: of the block.
-        system_time: of the block.
-        source: where the dataset gets its data: a URL, a path, or the name of a push source; None if nobody says.
-        file: name of the file, where the source has several.
+        block: hash of the block that added it.
+        sequence_number: sequence number of the block.
+        system_time: system time of the block.
+        source: source of the data: a URL, a path, or the name of a push source; None if it is not recorded.
+        file: name of the file, if the source has several.
         state_kind: kind of the source state that the block recorded, such as `odf/etag`.
         state: the state: an ETag, a name or a time.
     """
@@ -59,17 +59,17 @@ class Origin:
 
 @dataclass(frozen=True, slots=True)
 class TracedRow:
-    """A row of a dataset, and what it is made of.
+    """A row of a dataset with its source rows.
 
     Attributes:
-        offset: of the row.
-        operation: what it does.
+        offset: offset of the row.
+        operation: operation type of the row.
         values: its other columns.
-        made_of: the rows of the inputs that decided it; none for a row of a root dataset, or one not followed.
-        because_of: of a correction or retraction, the rows of the inputs that caused it.
-        takes_back: of a correction or retraction, the row of the same dataset that it takes back.
-        ways: in how many ways the same row is made; this is one of them.
-        problem: why it is not known what it is made of.
+        made_of: the input rows that it is computed from; none for rows of root datasets and rows not traced.
+        because_of: for a correction or retraction, the input rows that caused it.
+        takes_back: for a correction or retraction, the row of the same dataset that it retracts.
+        ways: number of ways in which the same row is computed, of which this is one.
+        problem: reason if the source rows cannot be determined.
     """
 
     offset: int
@@ -84,7 +84,7 @@ class TracedRow:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One step of a query: what it is called, its class, why it is of that class, its text."""
+    """A step of a query: its alias, its class, the reason for the class, and its text."""
 
     alias: str | None
     query_class: str
@@ -94,15 +94,15 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class ColumnSource:
-    """A column from which another one comes.
+    """A source column of another column.
 
     Attributes:
-        column: of the dataset.
-        input: the input.
-        input_name: what that is called here; an answer that cites no row of it does not have it among its datasets.
-        source: its column; None for one that it does not have by itself, such as `valid_to`.
-        is_copy: whether the values are those of the input.
-        through: the expressions on the way, from the output on.
+        column: column of the dataset.
+        input: id of the input dataset.
+        input_name: local name of the input, which is not among the datasets of a result that cites none of its rows.
+        source: column of the input; None for a computed one such as `valid_to`.
+        is_copy: whether the values are copied from the input.
+        through: the expressions on the way, starting from the output.
     """
 
     column: str
@@ -115,19 +115,19 @@ class ColumnSource:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TracedDataset:
-    """A dataset on the way, and those of its rows that have to do with the answer.
+    """A traced dataset, and its rows that belong to the result.
 
     Attributes:
-        name: what it is called here.
-        rows: in order of offset.
-        origins: of a root dataset, how the rows came in, by offset.
-        steps: of a derivative, its query.
-        columns: of a derivative that was followed, where its columns come from.
-        check: what came of replaying the rows that were cited.
-        remark: more on that.
-        followed: whether it is a derivative of which the rows were traced.
-        vocab: what it calls its event time and its system time.
-        hidden: of its inputs, those of which whoever asks may not see any rows.
+        name: local name.
+        rows: its rows, in order of offset.
+        origins: for a root dataset, the origins of rows, by offset.
+        steps: for a derivative, the steps of its query.
+        columns: for a traced derivative, the sources of its columns.
+        check: outcome of replaying the query with the cited rows.
+        remark: details of the outcome.
+        followed: whether it is a derivative whose rows were traced.
+        vocab: names of its system columns.
+        hidden: inputs whose rows the caller may not see.
     """
 
     id: DatasetId
@@ -146,12 +146,12 @@ class TracedDataset:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Provenance:
-    """The answer: the dataset that was asked about, then those that it is derived from, each before its own inputs.
+    """The result: the requested dataset, then its upstream datasets, each before its own inputs.
 
     Attributes:
-        offset: the row that was asked about.
-        column: the column that was asked about, None for all.
-        datasets: the first of them is the one that was asked about.
+        offset: offset of the requested row.
+        column: the requested column, None for all.
+        datasets: the datasets, starting with the requested one.
     """
 
     offset: int
@@ -160,19 +160,19 @@ class Provenance:
 
     @property
     def row(self) -> TracedRow:
-        """Return the row that was asked about."""
+        """The requested row."""
         return next(row for row in self.datasets[0].rows if row.offset == self.offset)
 
     @property
     def check(self) -> Check:
-        """Return what came of all checks together: the worst of them."""
+        """The combined outcome of all checks: the worst one."""
         found = [dataset.check for dataset in self.datasets if dataset.followed]
         order = (Check.REFUTED, Check.IMPOSSIBLE, Check.SKIPPED, Check.CONFIRMED)
         return next((check for check in order if check in found), Check.SKIPPED)
 
     def dataset(self, dataset_id: DatasetId) -> TracedDataset:
-        """One of the datasets."""
-        return next(one for one in self.datasets if one.id == dataset_id)
+        """Return the dataset with an id."""
+        return next(dataset for dataset in self.datasets if dataset.id == dataset_id)
 
     def __repr__(self) -> str:
         return f"<origins of row {self.offset} of {self.datasets[0].name}: {self.check.value}>"

@@ -1,4 +1,4 @@
-"""An answer as text for people, as a tree for programs, and as a graph."""
+"""The result of a provenance query as text, as a tree, and as a graph."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _MAX_BOXES: Final = 24
 
 
 def lines(answer: Provenance) -> Iterator[str]:
-    """Yield the answer for people: what was asked about first, then dataset by dataset down to the roots."""
+    """Yield the lines of a result: the requested row first, then dataset by dataset down to the roots."""
     names = {dataset.id: dataset.name for dataset in answer.datasets}
     first = answer.datasets[0]
     yield f"{first.name}, row {answer.offset}: {_row_text(first, answer.row)}"
@@ -36,7 +36,7 @@ def lines(answer: Provenance) -> Iterator[str]:
 
 
 def column_text(one: ColumnSource) -> str:
-    """Return where a column comes from, in words."""
+    """Return a description of a column's source."""
     where = f"{one.input_name}.{one.source}" if one.source is not None else one.input_name
     return f"copied from {where}" if one.is_copy else f"{' of '.join(one.through)} of {where}"
 
@@ -70,7 +70,7 @@ def _cited(rows: Rows, names: Mapping[DatasetId, str]) -> str:
 
 
 def origin_text(origin: Origin) -> str:
-    """Return how a row of a root dataset came in, in words."""
+    """Return a description of the origin of a root dataset's row."""
     parts = [f"came with block {origin.sequence_number}, {origin.system_time}"]
     if origin.source is not None:
         parts.append(f"from {origin.source}")
@@ -90,7 +90,7 @@ def _check_text(dataset: TracedDataset) -> str:
 
 
 def tree(answer: Provenance) -> dict[str, Any]:
-    """Return the answer for programs."""
+    """Return the result as a JSON tree."""
     first = answer.datasets[0]
     return {
         "dataset": {"id": str(first.id), "name": first.name},
@@ -124,7 +124,7 @@ def _dataset_tree(dataset: TracedDataset) -> dict[str, Any]:
             }
             for column in dataset.columns
         ],
-        "hidden": [str(one) for one in dataset.hidden],
+        "hidden": [str(hidden) for hidden in dataset.hidden],
         "rows": [_row_tree(row, dataset.origins.get(row.offset)) for row in dataset.rows],
     }
 
@@ -157,7 +157,7 @@ def _row_tree(row: TracedRow, origin: Origin | None) -> dict[str, Any]:
 
 
 def graph(answer: Provenance) -> Graph:
-    """Return the answer as a graph: a box for each row, of each dataset up to a number of them."""
+    """Return the result as a graph with a box per row, up to a maximum per dataset."""
     nodes, edges = [], []
     shown = {dataset.id: {row.offset for row in dataset.rows[:_MAX_BOXES]} for dataset in answer.datasets}
     for layer, dataset in enumerate(answer.datasets):

@@ -1,4 +1,4 @@
-"""Answers of queries: batches of rows as they are computed, and the datasets that they come from."""
+"""Answers of queries: batches of rows, yielded as they are computed, and the input datasets."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ AnswerPath = Literal["chain", "slices", "spark", "datafusion"]
 
 @dataclass(frozen=True, slots=True)
 class QueryInput:
-    """A dataset that a query has read, at a block.
+    """An input dataset of a query, at a block.
 
     Attributes:
-        alias: the name it goes by here.
-        name: its name in the query if that determines the block (`rates@v1`); else empty.
+        alias: local name of the dataset.
+        name: name in the query, if that determines the block (`rates@v1`); else empty.
     """
 
     id: DatasetId
@@ -78,21 +78,21 @@ class Answer:
         """Yield the rows as they are computed.
 
         Raises:
-            InvalidQuery: the data does not fit the query: a division by zero, for example.
-            ResultTooLarge: they have more bytes than allowed.
+            InvalidQuery: the data does not fit the query, for example because of a division by zero.
+            ResultTooLarge: the rows have more bytes than allowed.
             QueryCancelled, QueryTimedOut: the query was stopped.
             OdfError: the query has failed.
         """
         return iter(self._rows)
 
     def read_all(self) -> pa.Table:
-        """Return all rows; raises as iterating does."""
+        """Return all rows; raises as iteration does."""
         import pyarrow as pa
 
         return pa.Table.from_batches(self, self.schema)
 
     def cancel(self) -> None:
-        """Cancel the query, from any thread: iterating then raises `QueryCancelled`."""
+        """Cancel the query, from any thread; iteration then raises `QueryCancelled`."""
         self._control.cancel()
 
     def close(self) -> None:

@@ -23,7 +23,7 @@ _OF_SQL: Final = frozenset(
     revoke rlike rollback select serdeproperties tablesample then uncache union using values variadic when where with
     xor""".split()  # noqa: SIM905
 )
-"""Words that the parser does not take for the name of a table; a test asks it."""
+"""Words that the parser does not accept as the name of a table; a test compares them with the parser."""
 
 
 def counted(text: str) -> re.Match[str] | None:
@@ -33,5 +33,5 @@ def counted(text: str) -> re.Match[str] | None:
 
 
 def count_of(table: str, dialect: Dialect) -> LogQuery:
-    """Return what such a query asks."""
+    """Return the query that counts the rows of a table."""
     return LogQuery(table, totals=(("count", "count(1)" if dialect.name == "spark" else "count(*)"),))

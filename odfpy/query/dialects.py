@@ -1,4 +1,4 @@
-"""The two SQL dialects of queries, as far as this package reads and writes them."""
+"""The two SQL dialects of queries: parsing, quoting and constants."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ _DECIMAL_DIGITS: Final = 38
 
 
 _BIGGER: Final = 1 << 63
-"""Whole numbers of so many and more would be doubles to some engines."""
+"""From this value on, some engines treat integers as doubles."""
 
 
 @dataclass(frozen=True, slots=True)
 class Dialect:
-    """An SQL and its engine.
+    """A SQL dialect and its engine.
 
     Attributes:
-        name: of the engine.
-        sqlglot: the dialect of sqlglot that comes closest.
-        grammar: how names and constants are written.
+        name: name of the engine.
+        sqlglot: the closest dialect of sqlglot.
+        grammar: notation of names and constants.
     """
 
     name: str
@@ -38,21 +38,21 @@ class Dialect:
     grammar: Grammar
 
     def quoted(self, name: str) -> str:
-        """Return a name in the quotes of the dialect."""
+        """Return a name, quoted as in the dialect."""
         return self.grammar.name(name)
 
     def tokens(self, text: str) -> Sequence[Token]:
         """Return the tokens of a text.
 
         Raises:
-            TokenError: of sqlglot: a quote is not closed, for example.
+            TokenError: of sqlglot, for example because of an unclosed quote.
         """
         from sqlglot import tokenize
 
         return tokenize(text, dialect=self.sqlglot)
 
     def tree(self, text: str) -> exp.Expr | None:
-        """Return the syntax tree, None if sqlglot does not understand the text, which may still be valid."""
+        """Return the syntax tree; None if sqlglot does not parse the text, which may still be valid."""
         from sqlglot import parse
         from sqlglot.errors import SqlglotError
 
@@ -66,7 +66,7 @@ class Dialect:
         """Return a value as a constant of the dialect.
 
         Raises:
-            UsageError: there are no constants of its type.
+            UsageError: the dialect has no constants of the value's type.
         """
         from sqlglot import exp
 
@@ -110,11 +110,11 @@ DIALECTS: Final = {
 
 
 def dialect_named(name: str) -> Dialect:
-    """Return the dialect of an engine; case does not matter.
+    """Return the dialect of an engine; case is ignored.
 
     Raises:
-        EngineNotFound: with a suggestion.
-        UsageError: it is not text.
+        EngineNotFound: the engine is unknown; the hint suggests one.
+        UsageError: the name is not text.
     """
     if not isinstance(name, str):
         raise UsageError(f"The name of an engine must be a string, not {name!r:.100}")
@@ -125,10 +125,10 @@ def dialect_named(name: str) -> Dialect:
 
 
 def _exact(value: Decimal) -> str:
-    """Return a decimal number in a form that no engine takes for a double.
+    """Return a decimal number in a notation that no engine reads as a double.
 
     Raises:
-        UsageError: it has too many digits.
+        UsageError: the number has too many digits.
     """
     _, digits, exponent = value.as_tuple()
     scale = max(0, -int(exponent))
@@ -143,11 +143,11 @@ def with_parameters(text: str, dialect: Dialect, values: Sequence[Any]) -> str:
 
     Args:
         text: the query.
-        dialect: the SQL that it is written in.
+        dialect: the dialect of the query.
         values: the constants.
 
     Raises:
-        UsageError: there are more or fewer values than places.
+        UsageError: there are more or fewer values than parameters.
     """
     places = parameter_places(text, dialect)
     if len(places) != len(values):

@@ -22,7 +22,7 @@ class GeneratedRows:
     """Rows that are generated as they are read.
 
     Attributes:
-        schema: of the rows.
+        schema: schema of the rows.
     """
 
     def __init__(
@@ -34,13 +34,13 @@ class GeneratedRows:
         *,
         is_cut: bool = False,
     ) -> None:
-        """Make a stream; rows are only generated as they are read.
+        """Create a stream; rows are only generated as they are read.
 
         Args:
-            schema: of the rows.
-            make: makes them.
-            query: says how many are wanted.
-            control: the token that can stop them.
+            schema: schema of the rows.
+            make: generates the rows.
+            query: the query, which limits the rows.
+            control: cancels the stream.
             is_cut: whether `make` already limits the number of rows.
         """
         self.schema = schema
@@ -54,7 +54,7 @@ class GeneratedRows:
 
         Raises:
             QueryCancelled, QueryTimedOut: the query was stopped.
-            ResultTooLarge: there are more rows than allowed.
+            ResultTooLarge: the rows have more bytes than allowed.
             IntegrityError, ObjectNotFound: a slice cannot be read.
         """
         from odfpy.engine.ipc import within
@@ -69,7 +69,7 @@ class GeneratedRows:
 
 
 def totals(simple: LogQuery, resolved: Resolved) -> tuple[pa.Schema, pa.RecordBatch]:
-    """Return what the chain knows of all rows."""
+    """Return the requested totals, from the state of the chain."""
     import pyarrow as pa
 
     last = resolved.state.last_offset
@@ -81,12 +81,13 @@ def totals(simple: LogQuery, resolved: Resolved) -> tuple[pa.Schema, pa.RecordBa
 
 
 def output_schema(simple: LogQuery, source: pa.Schema, dialect: str) -> pa.Schema | None:
-    """Return the columns of an engine's answer in a dialect; None if it would refuse, or a column does not exist.
+    """Return the schema of an engine's answer in a dialect; None if it would reject the query, or a column does not
+    exist.
 
     Args:
         simple: the query.
         source: the schema of the table.
-        dialect: name of the SQL.
+        dialect: name of the dialect.
     """
     import pyarrow as pa
 
@@ -114,7 +115,7 @@ def rows_of_slices(
         simple: the query.
         schema: the schema of the answer.
         rows: offsets of the first and the last row.
-        max_bytes: most bytes of a batch, None for no limit.
+        max_bytes: maximum bytes of a batch, None for no limit.
     """
     names = [name for name, _ in simple.columns] if simple.columns else schema.names
     return scan_of(

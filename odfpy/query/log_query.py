@@ -1,9 +1,9 @@
-"""Queries that need no engine: over one table, columns of a range of rows, or totals that the chain knows.
+"""Queries that need no engine: columns of a range of rows of one table, or totals from the chain.
 
     SELECT * FROM ds [WHERE offset >= 10 AND offset < 20] [ORDER BY offset [DESC]] [LIMIT 5 [OFFSET 5]]
     SELECT count(*), max(offset) AS last FROM ds
 
-All other queries are for an engine, including invalid ones.
+All other queries, including invalid ones, are left to an engine.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ class LogQuery:
 
     Attributes:
         table: name of the table.
-        columns: the wanted columns with their names in the result; None for all columns.
-        totals: the wanted totals: `count`, `min` or `max` (of the offset), with their names in the result.
-        low: least offset that is wanted, as far as the conditions tell.
-        high: greatest offset that is wanted.
+        columns: the requested columns with their names in the result; None for all columns.
+        totals: the requested totals: `count`, `min` or `max` (of the offset), with their names in the result.
+        low: minimum requested offset.
+        high: maximum requested offset; None for no limit.
         ordered: whether an order is requested.
         descending: whether the last rows come first.
-        skip: rows to leave out.
-        limit: rows at most.
+        skip: number of rows to skip.
+        limit: maximum number of rows.
     """
 
     table: str
@@ -47,12 +47,13 @@ class LogQuery:
     limit: int | None = None
 
     def rows(self, num_rows: int, skip: int, limit: int | None) -> tuple[int, int]:
-        """Return the first and the last wanted offset of a log; the last is less than the first if there are no rows.
+        """Return the first and the last requested offset of a log; if there are no rows, the last is less than the
+        first.
 
         Args:
-            num_rows: rows of the log.
-            skip: rows of the result to leave out.
-            limit: rows of the result at most.
+            num_rows: number of rows in the log.
+            skip: number of rows to skip in the result.
+            limit: maximum number of rows of the result.
         """
         low, high = max(self.low, 0), num_rows - 1 if self.high is None else min(self.high, num_rows - 1)
         for left_out, most in ((self.skip, self.limit), (skip, limit)):
@@ -66,11 +67,11 @@ class LogQuery:
 
 
 def simple_query(text: str, dialect: Dialect, offset: str) -> LogQuery | None:
-    """Return the query, if it is of this form, else None.
+    """Return a query in this form; None if it has another form.
 
     Args:
         text: the query.
-        dialect: of the query.
+        dialect: the dialect of the query.
         offset: name of the offset column of its table.
     """
     from sqlglot import exp
@@ -80,7 +81,7 @@ def simple_query(text: str, dialect: Dialect, offset: str) -> LogQuery | None:
         return None
     commas = sum(token.token_type.name == "COMMA" for token in dialect.tokens(text))
     if commas != len(tree.expressions) - 1:
-        return None  # sqlglot overlooks those too many, engines do not
+        return None  # sqlglot ignores superfluous commas, engines do not
     source = tree.args.get("from_")
     table = source.this if source is not None else None
     if not isinstance(table, exp.Table) or not _has_only(table, {"this", "db", "catalog", "alias"}):
@@ -102,18 +103,18 @@ class _Reader:
         self._qualifiers = qualifiers
 
     def read(self, tree: exp.Select, table: str) -> LogQuery | None:
-        """Return the query in this form; None if it has another one."""
+        """Return the query in this form; None if it has another form."""
         from sqlglot import exp
 
         shown = tree.expressions
-        totals = [self._total(one) for one in shown]
+        totals = [self._total(expression) for expression in shown]
         if len(shown) == 1 and isinstance(shown[0], exp.Star) and _has_only(shown[0], ()):
             found: LogQuery | None = LogQuery(table)
         elif all(totals):
             bare = not any(tree.args.get(part) for part in ("where", "order", "limit", "offset"))
             found = LogQuery(table, totals=tuple(total for total in totals if total)) if bare else None
         else:
-            columns = [self._shown_column(one) for one in shown]
+            columns = [self._shown_column(expression) for expression in shown]
             found = LogQuery(table, tuple(column for column in columns if column)) if all(columns) else None
         for more in (self._with_order, self._with_limit, self._with_conditions):
             found = None if found is None else more(tree, found)
@@ -139,7 +140,7 @@ class _Reader:
             what = "max" if isinstance(inner, exp.Max) else "min"
             name = f"{what}({self._offset})"
             if not is_spark and inner is shown:
-                return None  # DataFusion names it by its table, too
+                return None  # DataFusion includes the table in its name
         else:
             return None
         return what, shown.alias if isinstance(shown, exp.Alias) else name
@@ -165,7 +166,7 @@ class _Reader:
         if len(by) != 1 or not isinstance(by[0], exp.Ordered) or self._column(by[0].this) != self._offset:
             return None
         if any(shown == self._offset and name != shown for name, shown in found.columns or ()):
-            return None  # ordered by what is called so in the result
+            return None  # ordered by another column, which has this name in the result
         return replace(found, ordered=True, descending=bool(by[0].args.get("desc")))
 
     def _with_limit(self, tree: exp.Select, found: LogQuery) -> LogQuery | None:

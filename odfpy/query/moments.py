@@ -1,4 +1,4 @@
-"""Moments as at which datasets are read, as programs have them."""
+"""Points in time, in the types that programs pass."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def moment_word(moment: PointInTime) -> str:
     """Return a time, block, tag or offset as users write it on the command line.
 
     Raises:
-        InvalidValue: it is invalid.
+        InvalidValue: the value is not a point in time.
     """
     if isinstance(moment, str):
         return moment

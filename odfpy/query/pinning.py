@@ -1,4 +1,4 @@
-"""Pinned queries: the answer that a query would have had at some moment, with datasets as of that time."""
+"""Pinned queries: queries bound to the blocks of an earlier point in time."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from odfpy.query.resolver import DatasetResolver
 
 
 def pinned_as_at(resolver: DatasetResolver, query: Query, moment: str) -> Query:
-    """Return the query, with all of its datasets bound to the blocks that they had.
+    """Return the query with all of its datasets bound to their blocks at a point in time.
 
     Args:
         resolver: the datasets.
         query: the query.
-        moment: a system time; or a block, tag or branch that each of the datasets has.
+        moment: a system time; or a block, tag or branch that all of the datasets have.
 
     Raises:
         NotYetThen: a dataset had no block yet.
@@ -31,7 +31,7 @@ def pinned_as_at(resolver: DatasetResolver, query: Query, moment: str) -> Query:
     wanted = _moment(moment)
     for reference, resolved in plan(resolver, query).tables:
         if "@" in reference.dataset:
-            continue  # the name says of which block
+            continue  # the name determines the block
         cut = resolved.cut(wanted, "")
         if cut.last_offset is not None or cut.state.head is None:
             name = resolved.name

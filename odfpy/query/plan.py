@@ -1,12 +1,12 @@
-"""Planning of a query: its datasets, the slices that are read, and how it is answered.
+"""Planning of a query: its datasets, the slices to read, and the path of the answer.
 
 1. parameters are replaced by constants, and `EXPLAIN` is removed
-2. names of datasets get the quotes of the dialect (`quoting`)
+2. names of datasets are quoted as in the dialect (`quoting`)
 3. temporal projections are replaced by names of tables (`references`)
 4. names are resolved to datasets, each at one block (`resolve`)
-5. the path is chosen: totals that the chain has are answered from it, a range of rows from the slices, and everything
+5. the path is chosen: totals are answered from the chain if it has them, ranges of rows from the slices, and everything
    else by an engine
-6. slices are pruned that hold no requested row (`scan`)
+6. slices without requested rows are pruned (`scan`)
 
 `QueryService` runs a plan. REST and Flight SQL also plan queries to learn their schema, inputs and parameters.
 """
@@ -64,7 +64,7 @@ class QueryPlan:
         query: the query.
         dialect: the SQL dialect of the query.
         text: the text that an engine runs.
-        shown: the same text with the projections as they were written, for messages; it has the same length.
+        shown: the same text with the original projections, for messages; it has the same length.
         tables: the tables of the query.
         is_explained: whether it is an EXPLAIN.
         num_parameters: number of parameters.
@@ -82,14 +82,14 @@ class QueryPlan:
 
     @property
     def inputs(self) -> tuple[QueryInput, ...]:
-        """Return the datasets that are read, each block of one once, in the order in which the query names them."""
+        """The input datasets at their blocks, each once, in the order in which the query names them."""
         names = (reference.dataset if "@" in reference.dataset else "" for reference, _ in self.tables)
         inputs = (replace(resolved.input, name=name) for name, (_, resolved) in zip(names, self.tables, strict=True))
         return tuple(dict.fromkeys(inputs))
 
     @cached_property
     def simple(self) -> LogQuery | None:
-        """Return the query in the form that needs no engine, if it has that form."""
+        """The query in the form that needs no engine; None if it has another form."""
         if self.counts is not None or len(self.tables) != 1:
             return self.counts
         (_, resolved) = self.tables[0]
@@ -97,12 +97,12 @@ class QueryPlan:
 
     @cached_property
     def scans(self) -> tuple[Scan, ...]:
-        """Return the scans of slices."""
+        """The scans of slices."""
         return tuple(plan_scan(reference, resolved, self.place(reference)) for reference, resolved in self.tables)
 
     @cached_property
     def columns(self) -> pa.Schema | None:
-        """Return the columns of an answer from slices; None if it is answered in another way."""
+        """The schema of an answer from slices; None if it is answered in another way."""
         if self.simple is None or self.simple.totals:
             return None
         (scan,) = self.scans
@@ -115,13 +115,13 @@ class QueryPlan:
 
     @property
     def _max_rows(self) -> int | None:
-        """Return the maximum number of requested rows, if it is known."""
+        """The maximum number of requested rows, if it is known."""
         limits = (None if self.simple is None else self.simple.limit, self.query.limit)
         return min((most for most in limits if most is not None), default=None)
 
     @cached_property
     def path(self) -> AnswerPath:
-        """Return how the query is answered."""
+        """The path of the answer."""
         if self.simple is not None and self.simple.totals and self.tables[0][0].shown is LogView.LOG:
             return "chain" if self.tables[0][1].state.schema is not None else self._engine
         return "slices" if self.columns is not None else self._engine
@@ -135,7 +135,7 @@ class QueryPlan:
         return tuple(scan.table() for scan in self.scans)
 
     def place(self, reference: TableReference) -> str:
-        """Return the position of a table in the text, for messages; empty for one that is named in several places."""
+        """Return the position of a table in the text, for messages; empty if it is unknown."""
         return SourceText(self.shown).at(reference.start, reference.end) if reference.end else ""
 
     def explained(self) -> list[str]:
@@ -158,7 +158,7 @@ class QueryPlan:
 
 
 def plan(resolver: DatasetResolver, query: Query, *, is_bound: bool = True) -> QueryPlan:
-    """Plan how a query is answered; nothing is run.
+    """Plan the answer of a query, without running it.
 
     Args:
         resolver: the datasets.
@@ -166,7 +166,7 @@ def plan(resolver: DatasetResolver, query: Query, *, is_bound: bool = True) -> Q
         is_bound: whether all parameters have values; otherwise missing ones are null.
 
     Raises:
-        UnknownTable: a name is that of no dataset.
+        UnknownTable: a name is not that of a dataset.
         WrongProjection, NotYetThen, BlockOfAnother: a projection is invalid.
         NoDataYet: a dataset has no rows.
         QueryTooLong, QueryTooDeep: the text exceeds the limits.
@@ -203,16 +203,16 @@ def _plan(resolver: DatasetResolver, query: Query, *, is_bound: bool) -> QueryPl
 def _resolve_tables(
     finder: _DatasetFinder, text: str, projections: Sequence[TableReference], dialect: Dialect
 ) -> tuple[tuple[TableReference, Resolved], ...]:
-    """Return the tables of a query with their datasets: those of projections first.
+    """Return the tables of a query with their datasets, first those of projections.
 
     Args:
         finder: finds the datasets.
-        text: the query, with names of tables in place of projections.
+        text: the query, with projections replaced by names of tables.
         projections: the projections.
         dialect: the dialect of the query.
 
     Raises:
-        UnknownTable: a name is that of no dataset.
+        UnknownTable: a name is not that of a dataset.
         WrongProjection: a projection is not used as a table.
     """
     tables = [
@@ -230,7 +230,7 @@ def _resolve_tables(
 
 
 def _plan_of_count(resolver: DatasetResolver, query: Query, dialect: Dialect, text: str) -> QueryPlan | None:
-    """Return the plan of a query that counts the rows of a dataset; None for others, or if there is no such dataset."""
+    """Return the plan of a query that counts the rows of a dataset; None for other queries and unknown datasets."""
     match = None if query.parameters else counted(text)
     if match is None:
         return None
@@ -254,7 +254,7 @@ def _no_table(projection: TableReference, source: SourceText) -> WrongProjection
 
 
 def _check_one_statement(text: str, dialect: Dialect) -> None:
-    """Refuse an empty text, or a second statement, with the same message for every engine."""
+    """Reject an empty text or a second statement, with the same message for all engines."""
     from sqlglot.errors import TokenError
 
     try:
@@ -271,9 +271,9 @@ def _check_one_statement(text: str, dialect: Dialect) -> None:
 
 
 def _check_is_query(text: str) -> None:
-    """Refuse statements that would be refused for their plan: changes, settings, scripts.
+    """Reject statements that an engine would reject: changes, settings, scripts.
 
-    The engine's own decision counts; this check only saves its start, and has a better message.
+    The engine's own check is authoritative; this one saves its start, and has a better message.
     """
     first = re.compile(r"\s*(\w+)").match(text)
     if first is not None and first.group(1).lower() in _STATEMENTS:
@@ -291,7 +291,7 @@ class _DatasetFinder:
     resolver: DatasetResolver
     query: Query
     source: SourceText
-    missing: set[str] = field(default_factory=set)  # a lookup among thousands of datasets takes a while
+    missing: set[str] = field(default_factory=set)  # lookups among many datasets are slow
 
     def is_dataset(self, name: str) -> bool:
         """Return whether a name is that of a dataset."""
@@ -305,7 +305,7 @@ class _DatasetFinder:
         return True
 
     def find_if_dataset(self, named: NamedTable) -> Resolved | None:
-        """Return the dataset of a name; None for names of something else, such as those that the query defines."""
+        """Return the dataset with a name; None for other names, such as those that the query defines."""
         try:
             dataset = self._dataset(named.text)
         except (DatasetNotFound, InvalidValue):
@@ -315,7 +315,7 @@ class _DatasetFinder:
         return self._resolved(dataset, named)
 
     def find(self, named: NamedTable) -> Resolved:
-        """Return the dataset of a name that must be that of a dataset."""
+        """Return the dataset with a name that must be one of a dataset."""
         try:
             dataset = self._dataset(named.text)
         except (DatasetNotFound, InvalidValue):
@@ -346,7 +346,7 @@ def schema_only(query: Query) -> Query:
 
 
 def lines_as_rows(lines: list[str]) -> Iterator[pa.RecordBatch]:
-    """Yield lines as rows of one column `plan`."""
+    """Yield lines as rows with a single column `plan`."""
     import pyarrow as pa
 
     yield pa.record_batch([pa.array(lines, pa.string())], names=["plan"])

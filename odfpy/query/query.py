@@ -1,4 +1,4 @@
-"""Queries and their options, as the query service takes them."""
+"""Queries and their options, the input of the query service."""
 
 from __future__ import annotations
 
@@ -17,23 +17,23 @@ _MAX_SECONDS = 10**9
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """A query: the one value that goes from whoever asks to the query service.
+    """A query: the value that all callers pass to the query service.
 
     Attributes:
-        text: SQL, one statement; every dataset is a table under its name or id. `docs/query.md` has all forms.
-        dialect: `spark` or `datafusion`: which SQL, and which engine answers what is not answered without one.
-        pins: the blocks as of which datasets are read; the others are read as they are now.
-        skip: rows to leave out first.
-        limit: rows at most.
-        max_bytes: bytes of Arrow data at most; a larger answer is an error.
-        timeout: seconds until it is stopped.
+        text: SQL, one statement; every dataset is a table under its name or id. `docs/query.md` lists all forms.
+        dialect: `spark` or `datafusion`: the SQL dialect, and the engine of queries that need one.
+        pins: blocks at which datasets are read; other datasets are read at their heads.
+        skip: number of rows to skip.
+        limit: maximum number of rows.
+        max_bytes: maximum bytes of Arrow data; a larger answer is an error.
+        timeout: seconds until the query is stopped.
         parameters: values for `?`, in order.
-        names: datasets under other names than those of the workspace.
-        blocks: what names that say a block themselves (`rates@v1`) stand for; other such names are looked up.
-        text_limits: how large the text may be.
+        names: additional names of datasets, besides those of the workspace.
+        blocks: blocks of names that contain a block reference (`rates@v1`); other such names are looked up.
+        text_limits: limits on the size of the text.
 
     Raises:
-        UsageError: an option makes no sense.
+        UsageError: an option is invalid.
     """
 
     text: str

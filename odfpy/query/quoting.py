@@ -1,11 +1,11 @@
-"""Names of datasets in a query, put into the quotes of its dialect.
+"""Quoting of dataset names in a query, as its dialect requires.
 
-Names of datasets have dots and hyphens, which SQL reads as catalogs and differences. People leave the quotes out, or
-write those of the other dialect. Where a table stands, and before the dot of a column, all of these mean the dataset:
+Names of datasets have dots and hyphens, which SQL parses as catalogs and subtractions. Users omit the quotes, or write
+those of the other dialect. In the position of a table, and before the dot of a column, all of these mean the dataset:
 
     acme.daily-total    "acme.daily-total"    `acme.daily-total`    acme."daily-total"
 
-Only names of datasets are changed: everything else is for the engine to judge. Messages show the query with its quotes.
+Only names of datasets are changed: everything else is left to the engine. Messages show the query with these quotes.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ _AFTER_FROM: Final = frozenset(
 
 
 def quote_datasets(text: str, dialect: Dialect, is_dataset: Callable[[str], bool]) -> str:
-    """Return a query with all names of datasets in the quotes of its dialect, each on its line.
+    """Return a query with all names of datasets quoted as in its dialect; line breaks are preserved.
 
     Args:
         text: the query.
-        dialect: the SQL that it is written in.
-        is_dataset: says whether a name is that of a dataset.
+        dialect: the dialect of the query.
+        is_dataset: returns whether a name is that of a dataset.
     """
     for one in reversed(_misquoted(text, dialect, is_dataset)):
         text = text[: one.start] + dialect.quoted(one.name) + text[one.end :]
@@ -46,14 +46,14 @@ def quote_datasets(text: str, dialect: Dialect, is_dataset: Callable[[str], bool
 
 
 def quotes_missing(text: str, dialect: Dialect, is_dataset: Callable[[str], bool]) -> str | None:
-    """Return a hint that says how names in a query have to be written, None if they are as they should be.
+    """Return a hint on the correct quotes of names in a query; None if they are correct.
 
-    A query that is recorded stays as its author wrote it: other implementations, which run it as well, need the quotes.
+    A recorded query is stored as its author wrote it: other implementations, which also run it, need the quotes.
 
     Args:
         text: the query.
-        dialect: the SQL that it is written in.
-        is_dataset: says whether a name is that of a dataset.
+        dialect: the dialect of the query.
+        is_dataset: returns whether a name is that of a dataset.
     """
     names = {text[one.start : one.end]: dialect.quoted(one.name) for one in _misquoted(text, dialect, is_dataset)}
     wrong = [f"{right} instead of {written}" for written, right in names.items() if written != right]
@@ -61,13 +61,13 @@ def quotes_missing(text: str, dialect: Dialect, is_dataset: Callable[[str], bool
 
 
 def _misquoted(text: str, dialect: Dialect, is_dataset: Callable[[str], bool]) -> list[_Written]:
-    """Return the names that need quotes, in order, each in the spelling of the table that it stands for."""
+    """Return the names that need quotes, in order, each spelled like the table that it refers to."""
     from sqlglot.errors import TokenError
 
     try:
         tokens = dialect.tokens(text)
     except TokenError:
-        return []  # the engine says what is wrong
+        return []  # the engine reports the error
     tables = list(_named(text, _starts_of_tables(tokens), is_dataset, is_table=True))
     spelt = {table.name.lower(): table.name for table in reversed(tables)}
     starts = [token.start for before, token in zip([None, *tokens], tokens, strict=False) if not _is(before, "DOT")]
@@ -79,13 +79,13 @@ def _misquoted(text: str, dialect: Dialect, is_dataset: Callable[[str], bool]) -
     return [
         _Written(spelt[one.name.lower()], one.start, one.end)
         for _, one in sorted(found.items())
-        if not _NEEDS_NO_QUOTES.fullmatch(text, one.start, one.end)  # it may also be what the query defines by WITH
+        if not _NEEDS_NO_QUOTES.fullmatch(text, one.start, one.end)  # perhaps defined by WITH
     ]
 
 
 @dataclass(frozen=True, slots=True)
 class _Written:
-    """A name, and where it stands in a text."""
+    """A name and its position in a text."""
 
     name: str
     start: int
@@ -95,13 +95,13 @@ class _Written:
 def _named(
     text: str, starts: Iterable[int], is_name: Callable[[str], bool], *, is_table: bool = False
 ) -> Iterator[_Written]:
-    """Yield the longest name that begins at each place: of `acme.tx.amount`, the dataset may be `acme.tx`.
+    """Yield the longest name that begins at each offset: in `acme.tx.amount`, the dataset may be `acme.tx`.
 
     Args:
         text: the query.
-        starts: the places.
-        is_name: says whether a name is one of those that are looked for.
-        is_table: no difference can stand there, so that anything with a hyphen is a name, if a misspelt one.
+        starts: the offsets.
+        is_name: returns whether a name is one of those searched for.
+        is_table: no subtraction is possible there, so anything with a hyphen is a name, even if misspelled.
     """
     for start in starts:
         written = _NAME.match(text, start)
@@ -120,11 +120,11 @@ def _named(
 
 @dataclass(slots=True)
 class _Level:
-    """The state of the tokens between two parentheses.
+    """The state of the tokens in a pair of parentheses.
 
     Attributes:
-        is_query: a SELECT stands there: FROM begins tables, and is not a word of a function such as `extract`.
-        is_from: the tables have begun and not ended, so that a comma goes on to the next one.
+        is_query: whether it contains a SELECT, so that FROM begins tables and is not part of a call such as `extract`.
+        is_from: whether the position is within the list of tables, so that a comma is followed by a table.
     """
 
     is_query: bool = False
@@ -132,7 +132,7 @@ class _Level:
 
 
 def _starts_of_tables(tokens: Sequence[Token]) -> Iterator[int]:
-    """Yield where names of tables begin: after FROM, JOIN and a comma between tables, and in `odf_current(...)`."""
+    """Yield the offsets of table names: after FROM, JOIN and a comma between tables, and in `odf_current(...)`."""
     levels, is_next = [_Level()], False
     for at, token in enumerate(tokens):
         kind, level = token.token_type.name, levels[-1]

@@ -1,8 +1,8 @@
-"""References to datasets as they were: `ds TIMESTAMP AS OF '...'`, `odf_current('ds')` and the like.
+"""Temporal projections of datasets in a query: `ds TIMESTAMP AS OF '...'`, `odf_current('ds')` and others.
 
-Each such place becomes the name of a table of the query's own; what the table is, the rest of this package finds out.
-The text keeps its length where it can, and its lines, so that places in it are places in what was written. Only these
-places are looked at, token by token: what else the query says is for the engine's own parser.
+Each projection is replaced by the name of a table of this query; the other modules resolve the table. If possible, the
+text keeps its length, and always its lines, so that positions in it are positions in the original. The text is scanned
+token by token for projections only: everything else is left to the engine's parser.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _FORMS: Final = {
 
 
 class LogView(Enum):
-    """The view of a log that a table shows."""
+    """The view of a log as a table."""
 
     LOG = "changelog"
     STATE = "current state"
@@ -50,11 +50,11 @@ class AtTime:
 
 @dataclass(frozen=True, slots=True)
 class AtBlock:
-    """A dataset as at a block: a hash, a tag, a branch, a number.
+    """A dataset as at a block: a hash, a tag, a branch or a number.
 
     Attributes:
-        text: the same as it was written.
-        or_time: whether a time might stand in its place, and the text is none.
+        text: the block in its original notation.
+        or_time: whether a time would be valid in its position too, but the text is not a time.
     """
 
     text: str
@@ -63,7 +63,7 @@ class AtBlock:
 
 @dataclass(frozen=True, slots=True)
 class AtOffset:
-    """A dataset as at a row, which is the last one."""
+    """A dataset as at its row with this offset, which is the last one read."""
 
     offset: int
 
@@ -73,17 +73,17 @@ PointInTime = AtTime | AtBlock | AtOffset
 
 @dataclass(frozen=True, slots=True)
 class TableReference:
-    """A dataset in a query.
+    """A reference to a dataset in a query.
 
     Attributes:
-        table: the name of its table.
-        dataset: the name of the dataset, as written.
-        shown: what is shown of it.
-        at: as at which moment, None for now.
-        of: as of which event time.
-        keys: the primary key, where the query gives one.
-        start: where it stands in the text.
-        end: where that ends.
+        table: name of its table.
+        dataset: name of the dataset, in its original notation.
+        shown: the view of the log.
+        at: system time, block or offset; None for the head.
+        of: upper limit of event time.
+        keys: the primary key, if the query states one.
+        start: offset in the text.
+        end: end offset, exclusive.
     """
 
     table: str
@@ -97,17 +97,17 @@ class TableReference:
 
 
 def find_projections(text: str, dialect: Dialect) -> tuple[str, list[TableReference]]:
-    """Return a query with names in the place of temporal projections, and what these names stand for.
+    """Return a query with temporal projections replaced by names of tables, and the references of these names.
 
     Raises:
-        WrongProjection: one is not written as it should be; the message shows the place.
+        WrongProjection: a projection is malformed; the message shows its position.
     """
     from sqlglot.errors import TokenError
 
     try:
         tokens = dialect.tokens(text)
     except TokenError:
-        return text, []  # the engine says what is wrong
+        return text, []  # the engine reports the error
     found: list[TableReference] = []
     names: list[str] = []
     at = 0
@@ -124,7 +124,7 @@ def find_projections(text: str, dialect: Dialect) -> tuple[str, list[TableRefere
             named += f" AS {dialect.quoted(reference.dataset)}"
         names.append(named)
     plain = text
-    # From the last one on: a name may be longer than what is written, and nothing before it moves then.
+    # Replaced from last to first: a name may be longer than the original, but earlier positions stay valid.
     for reference, named in reversed(list(zip(found, names, strict=True))):
         start, end = reference.start, reference.end
         plain = plain[:start] + _padded(named, text[start:end]) + plain[end:]
@@ -138,10 +138,10 @@ def _padded(named: str, written: str) -> str:
 
 
 class _Reader:
-    """Reads a projection that may begin at some token.
+    """Parser of a projection that may begin at a token.
 
     Attributes:
-        at: the token after what has been read.
+        at: index of the first unread token.
     """
 
     def __init__(self, source: SourceText, tokens: Sequence[Token], at: int, table: str) -> None:
@@ -154,7 +154,7 @@ class _Reader:
     # --- odf_...( ) ---
 
     def call(self) -> TableReference | None:
-        """Parse `odf_current('ds')` and the like."""
+        """Parse `odf_current('ds')` and similar calls."""
         name = self._token(0)
         if name is None or not name.text.lower().startswith(_PREFIX) or not _is([self._token(1)], "L_PAREN"):
             return None
@@ -181,7 +181,7 @@ class _Reader:
         return self._reference(dataset, shown, at, of, keys)
 
     def _arguments(self, function: str) -> Iterator[list[Token]]:
-        """Yield the tokens of each argument, up to and with the closing parenthesis."""
+        """Yield the tokens of each argument, and consume the closing parenthesis."""
         argument: list[Token] = []
         while (token := self._token(0)) is not None:
             self.at += 1
@@ -239,7 +239,7 @@ class _Reader:
     # --- Values ---
 
     def _name(self, argument: Sequence[Token]) -> str:
-        """Return a name in quotes, or written as a name is."""
+        """Return a name, given as a string or as an identifier."""
         parts = argument[::2]
         is_dotted = _is_name(parts) and all(_is([token], "DOT") for token in argument[1::2])
         if not is_dotted and not (len(argument) == 1 and _is(argument, "STRING")):
@@ -247,7 +247,7 @@ class _Reader:
         return ".".join(token.text for token in parts)
 
     def _moment(self, argument: Sequence[Token]) -> PointInTime:
-        """Return a time, an offset, or a block; a text that is a time is a time."""
+        """Return a time, an offset or a block; a text that is a valid time is a time."""
         if _is(argument, "NUMBER"):
             return AtOffset(self._number(argument))
         if len(argument) == 1 and _is(argument, "STRING"):
@@ -255,7 +255,7 @@ class _Reader:
                 return AtTime(Timestamp.parse(argument[0].text))
             except InvalidValue:
                 if argument[0].text.count("-") > 1 or ":" in argument[0].text:
-                    return AtTime(self._time(argument))  # meant as one: say what is wrong with it
+                    return AtTime(self._time(argument))  # it looks like a time: report why it is none
                 return AtBlock(argument[0].text, or_time=True)
         if not (len(argument) == 2 and self._is_type(argument[0])):
             raise self._wrong("A time, a block, a tag or an offset is expected", argument[0], _A_MOMENT)

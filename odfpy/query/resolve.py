@@ -1,4 +1,4 @@
-"""Datasets of a query, each at one block, and the slices that hold the wanted rows.
+"""Resolution of a query's datasets, each to one block, and of the slices with requested rows.
 
 The block is looked up once: commits during a query do not affect it.
 """
@@ -26,10 +26,10 @@ _TIMES: Final = "Write times as 2024-03-01T12:00:00Z or 2024-03-01."
 
 @dataclass(frozen=True)
 class Resolved:
-    """A dataset at a block.
+    """A dataset, resolved to a block.
 
     Attributes:
-        resolver: the resolver that found it.
+        resolver: the resolver that returned the dataset.
         dataset: the dataset.
         state: the state of its chain at the block.
         head: the block.
@@ -42,21 +42,21 @@ class Resolved:
 
     @property
     def name(self) -> str:
-        """Return the name of the dataset."""
+        """The name of the dataset."""
         return str(self.dataset.handle.alias)
 
     @property
     def input(self) -> QueryInput:
-        """Return the dataset and block as an input of an answer."""
+        """The dataset and its block as an input of an answer."""
         return QueryInput(self.dataset.handle.id, self.dataset.handle.alias, self.head)
 
     @cached_property
     def blocks(self) -> list[HashedBlock]:
-        """Return the blocks up to the head, oldest first."""
+        """The blocks up to the head, oldest first."""
         return self.dataset.chain.in_order(self.head)
 
     def whole_history(self) -> HistoryPrefix:
-        """Return the whole history."""
+        """Return the complete history."""
         return HistoryPrefix(self.state, slices_of(self.blocks), 0)
 
     def cut(self, moment: PointInTime | None, where: str) -> HistoryPrefix:
@@ -64,11 +64,11 @@ class Resolved:
 
         Args:
             moment: the point in time, None for the last block.
-            where: the place in the query, for messages.
+            where: position in the query, for messages.
 
         Raises:
             NotYetThen: the dataset had no block yet.
-            NotFound, BlockOfAnother: it has no such block.
+            NotFound, BlockOfAnother: the dataset has no such block.
         """
         match moment:
             case None:
@@ -91,11 +91,11 @@ class Resolved:
         numbers = {one.hash: at for at, one in enumerate(self.blocks)}
         if block in numbers:
             return self._first(numbers[block] + 1)
-        other = self.resolver.at(self.dataset, block)  # of an abandoned history
+        other = self.resolver.at(self.dataset, block)  # a block of an abandoned history
         return HistoryPrefix(other.state, slices_of(other.chain.in_order(block)), 0)
 
     def _up_to_time(self, moment: AtTime, known: Sequence[HashedBlock]) -> HistoryPrefix:
-        """Return the history up to a time: rows are never recorded after their block, but sometimes long before."""
+        """Return the history up to a time: rows are never recorded after their block, but may be long before it."""
         for at, one in enumerate(self.blocks[len(known) :], start=len(known)):
             data = new_data_of(one.block.event)
             if data is None:
@@ -118,7 +118,7 @@ class Resolved:
         return self.whole_history()
 
     def _first(self, count: int, last_offset: int | None = None) -> HistoryPrefix:
-        """Return the first blocks, and of their last slice the rows up to an offset."""
+        """Return the first blocks, and the rows of their last slice up to an offset."""
         if count == len(self.blocks) and last_offset is None:
             return self.whole_history()
         state = sum_up(self.blocks[:count])
@@ -144,7 +144,7 @@ class HistoryPrefix:
 
     @property
     def num_rows(self) -> int:
-        """Return how many rows it has."""
+        """The number of rows."""
         return self.state.num_records if self.last_offset is None else self.last_offset + 1
 
 
@@ -152,12 +152,12 @@ def resolve(resolver: DatasetResolver, dataset: Dataset, pin: Multihash | None) 
     """Return a dataset at its head, or at the block that it is pinned to.
 
     Args:
-        resolver: the registry that has it.
+        resolver: the resolver of the dataset.
         dataset: the dataset.
-        pin: the block to see it at, None for its head.
+        pin: the block, None for the head.
 
     Raises:
-        BlockOfAnother, NotFound: it has no such block.
+        BlockOfAnother, NotFound: the dataset has no such block.
     """
     state = dataset.state
     head = state.head or dataset.chain.head()
@@ -170,19 +170,19 @@ def resolve(resolver: DatasetResolver, dataset: Dataset, pin: Multihash | None) 
 def find_block(
     resolver: DatasetResolver, dataset: Dataset, text: str, where: str, *, or_time: bool = False
 ) -> Multihash:
-    """Return the block that a text names.
+    """Return the block for a text.
 
     Args:
-        resolver: where the dataset is from.
-        dataset: whose block it is to be.
-        text: a hash, a tag, a branch, a number.
-        where: the place in the query, for messages.
-        or_time: whether it may have been meant as a time.
+        resolver: the resolver of the dataset.
+        dataset: the dataset.
+        text: a hash, a tag, a branch or a number.
+        where: position in the query, for messages.
+        or_time: whether the text may have been meant as a time.
 
     Raises:
-        BlockOfAnother: it is one of another dataset.
+        BlockOfAnother: the block belongs to another dataset.
         NotFound: the dataset has no such block.
-        UsageError: several are meant.
+        UsageError: the text is ambiguous.
     """
     try:
         return resolver.find_block(dataset, text)

@@ -1,6 +1,6 @@
-"""The dataset resolver: how the query service finds a dataset at a block by its name.
+"""The interface of dataset resolvers, by which the query service looks up datasets at a block by name.
 
-There is one for a workspace (`odfpy.coordinator.reading.read`), and one for each caller of a server.
+There is one for a workspace (`odfpy.coordinator.reading.read`), and one per caller of a server.
 """
 
 from __future__ import annotations
@@ -23,66 +23,66 @@ class Handle(Protocol):
 
     @property
     def id(self) -> DatasetId:
-        """Return the id of the dataset."""
+        """The id of the dataset."""
 
     @property
     def alias(self) -> DatasetAlias:
-        """Return the local name of the dataset."""
+        """The local name of the dataset."""
 
 
 class Dataset(Protocol):
-    """A dataset as it was at some block, or as it is now."""
+    """A dataset at a block or at its head."""
 
     @property
     def handle(self) -> Handle:
-        """Return which dataset."""
+        """The identity of the dataset."""
 
     @property
     def layout(self) -> DatasetLayout:
-        """Return the stores of the dataset."""
+        """The stores of the dataset."""
 
     @property
     def chain(self) -> MetadataChain:
-        """Return the metadata chain up to that block."""
+        """The metadata chain up to that block."""
 
     @property
     def state(self) -> ChainState:
-        """Return the state of the chain."""
+        """The state of the chain."""
 
 
 class DatasetResolver(Protocol):
-    """Names and ids resolved to datasets at a block, and places for files."""
+    """Lookup of datasets by name or id, and provision of temporary files."""
 
     def find(self, name: str | DatasetId) -> Dataset:
-        """Return the dataset of a name or id; `NAME@BLOCK` is the dataset at a block, tag or branch.
+        """Return the dataset with a name or id; `NAME@BLOCK` is the dataset at a block, tag or branch.
 
         Raises:
-            DatasetNotFound: with a suggestion.
-            BlockNotFound: it has no such block.
+            DatasetNotFound: the dataset does not exist; the hint suggests one.
+            BlockNotFound: the dataset has no such block.
         """
 
     def at(self, dataset: Dataset, block: Multihash) -> Dataset:
-        """Return the dataset as it was at a block."""
+        """Return the dataset at a block."""
 
     def find_block(self, dataset: Dataset, text: str) -> Multihash:
-        """Return the block that a tag, branch, hash, prefix of a hash or number names.
+        """Return the block for a tag, branch, hash, prefix of a hash, or number.
 
         Raises:
-            BlockNotFound: it has no such block.
+            BlockNotFound: the dataset has no such block.
         """
 
     def owner(self, block: Multihash) -> str | None:
-        """Return the name of a dataset that has a block."""
+        """Return the name of the dataset that has a block; None if there is none."""
 
     def names(self) -> list[str]:
         """Return the names of all datasets."""
 
     @property
     def listing(self) -> str:
-        """Return which datasets there are, for hints: the beginning of a sentence."""
+        """The names of the datasets, as the beginning of a sentence for hints."""
 
     def scratch(self) -> AbstractContextManager[Path]:
         """Provide a new folder, which is removed afterwards."""
 
     def schema_file(self, schema: DataSchema) -> Path:
-        """Return a Parquet file without rows that has a schema."""
+        """Return a Parquet file without rows, with the given schema."""

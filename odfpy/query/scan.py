@@ -1,4 +1,4 @@
-"""A table of a query: which slices of which dataset are read for it, and which need not be."""
+"""Scans of a query: the slices to read for a table, and those that can be skipped."""
 
 from __future__ import annotations
 
@@ -36,16 +36,16 @@ class Scan:
 
     @property
     def schema(self) -> DataSchema:
-        """Return the schema at the requested point in time; before there was one, the first schema."""
+        """The schema at the requested point in time; before there was one, the first schema."""
         return self.cut.state.schema or self.resolved.state.require_schema(self.resolved.name)
 
     @property
     def last_offset(self) -> int | None:
-        """Return the last offset that is read, None for all of the last slice."""
+        """The last offset that is read, None for all of the last slice."""
         return self.cut.last_offset
 
     def schema_file(self) -> Path:
-        """Return a file without rows that has the schema."""
+        """Return the path of a file without rows that has the schema."""
         return self.resolved.resolver.schema_file(self.schema)
 
     def table(self) -> SqlTable:
@@ -70,7 +70,7 @@ class Scan:
         if first is not None and last is not None:
             slices = overlapping(slices, first, last) if first <= last else []
             pruned["other offsets"] = len(self.slices) - len(slices)
-        size = sum(one.data.size for one in slices)
+        size = sum(item.data.size for item in slices)
         every = len(self.cut.slices) + self.cut.later
         lines = [
             f"table: {self.resolved.name}, {_form(self.reference, self.projection)}, block {self.resolved.head}",
@@ -85,7 +85,7 @@ def plan_scan(reference: TableReference, resolved: Resolved, where: str) -> Scan
     Args:
         reference: the table.
         resolved: its dataset.
-        where: the place in the query, for messages.
+        where: position in the query, for messages.
 
     Raises:
         NotYetThen, NotFound, BlockOfAnother: there is no such point in time or block.
@@ -105,7 +105,7 @@ def plan_scan(reference: TableReference, resolved: Resolved, where: str) -> Scan
         return Scan(reference, resolved, cut, cut.slices, None, pruned)
     slices = cut.slices
     if reference.of is not None and (key is None or only_appends):
-        # Of a key, rows that take others away decide about versions whenever they are said to have happened.
+        # Within a key, retractions and corrections of any event time decide about earlier versions.
         known = [(one, event_times(path, vocabulary)) for one, path in zip(slices, paths, strict=True)]
         slices = [one for one, times in known if times is None or times[0] <= reference.of]
         pruned["all rows have later event times"] = len(cut.slices) - len(slices)

@@ -1,6 +1,6 @@
 """The query service: runs SQL over datasets for the command line, Python, REST and Flight SQL alike.
 
-Callers differ in their resolver, which decides what datasets they see: `odfpy.serving.callers.resolver` applies the
+Callers differ in their resolver, which determines the visible datasets: `odfpy.serving.callers.resolver` applies the
 permissions of a user.
 
 with workspace.queries.service.run(Query("select count(*) from rates")) as answer:
@@ -32,8 +32,8 @@ class QueryService:
     """Answers queries over the datasets of a resolver; several threads may use it.
 
     Attributes:
-        resolver: finds the datasets.
-        engines: the engines, for queries that need one.
+        resolver: looks up the datasets.
+        engines: registry of engines, for queries that need one.
     """
 
     def __init__(self, resolver: DatasetResolver, engines: EngineRegistry) -> None:
@@ -41,15 +41,15 @@ class QueryService:
         self.engines = engines
 
     def run(self, query: Query, control: CancellationToken | None = None) -> Answer:
-        """Start a query; return its answer, a context manager whose schema is known.
+        """Start a query and return its answer, a context manager whose schema is available at once.
 
         Args:
             query: the query.
             control: cancels the query from another thread, also before this returns; `Answer.cancel` does so later.
 
         Raises:
-            UnknownTable: a name is that of no dataset; the hint suggests one.
-            InvalidQuery, WrongProjection: the query is at fault; the message shows the place.
+            UnknownTable: a name is not that of a dataset; the hint suggests one.
+            InvalidQuery, WrongProjection: the query is invalid; the message shows the position.
             NotYetThen, BlockOfAnother, NotFound: a dataset has no such point in time or block.
             QueryCancelled, QueryTimedOut: the query was stopped.
             EngineUnavailable: the engine cannot be reached.
@@ -62,7 +62,7 @@ class QueryService:
             return Answer(rows, planned.inputs, planned.path, control, stack.pop_all())
 
     def prepare(self, query: Query) -> PreparedQuery:
-        """Return schema, inputs and parameters of a query, without running it. Parameters without a value are null.
+        """Return schema, inputs and parameters of a query without running it. Parameters without a value are null.
 
         Raises as `run` does.
         """
@@ -74,9 +74,9 @@ class QueryService:
             return PreparedQuery(rows.schema, planned.inputs, planned.num_parameters)
 
     def explain(self, query: Query) -> str:
-        """Return an explanation of how a query is answered: its path, and which slices are read and pruned.
+        """Return an explanation of the answer's path, and of the slices that are read and pruned.
 
-        Raises as `run` does, as far as that shows without running it.
+        Raises as `run`, except for errors that only execution detects.
         """
         return "\n".join(plan(self.resolver, query).explained())
 

@@ -26,21 +26,21 @@ def scan_of(
     is_reversed: bool = False,
     max_bytes: int | None = None,
 ) -> ScanRequest:
-    """Return a request for rows in order of offset; slices without any of them are not opened.
+    """Return a request for rows in order of offset; slices without requested rows are not opened.
 
     Args:
-        dataset: whose slices they are, for messages.
-        store: where their files are.
-        slices: of the dataset.
+        dataset: name of the dataset, for messages.
+        store: store of the slices' files.
+        slices: slices of the dataset.
         vocabulary: names of its system columns.
         rows: offsets of the first and the last row.
-        names: columns.
-        schema: what they are to be called and of which types; those that an older slice lacks are null.
-        is_reversed: whether the last row comes first.
-        max_bytes: bytes of rows at most.
+        names: names of the columns.
+        schema: names and types of the columns in the result; columns that an older slice lacks are null.
+        is_reversed: whether to start with the last row.
+        max_bytes: maximum bytes of rows in a batch.
 
     Raises:
-        ObjectNotFound, HashMismatch: a slice that is needed is missing or damaged.
+        ObjectNotFound, HashMismatch: a required slice is missing or damaged.
     """
     start, end = rows
     needed = overlapping(slices, start, end)

@@ -1,4 +1,4 @@
-"""Statistics of columns from the footers of slices: least and greatest values, without reading rows."""
+"""Statistics of columns from the footers of slices: minimum and maximum, without reading rows."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def bounds(path: Path, column: str) -> tuple[Any, Any] | None:
-    """Return the least and greatest value of an unnested column, nulls aside; None if the footer does not tell.
+    """Return the minimum and maximum of an unnested column, ignoring nulls; None if the footer has no such statistics.
 
     Raises:
         IntegrityError: the file is damaged.
@@ -39,13 +39,13 @@ def _leaf(metadata: pq.FileMetaData, column: str) -> int | None:
 
 
 def event_times(path: Path, vocabulary: DatasetVocabulary) -> tuple[Timestamp, Timestamp] | None:
-    """Return the first and last event time in a slice; None if the footer does not tell."""
+    """Return the first and last event time in a slice; None if the footer has no such statistics."""
     found = bounds(path, vocabulary.event_time_column)
     return None if found is None else _as_times(found)
 
 
 def has_only_appends(path: Path, vocabulary: DatasetVocabulary) -> bool:
-    """Return whether the footer says that all rows are `+A`."""
+    """Return whether all rows are `+A` by the statistics of the footer."""
     return bounds(path, vocabulary.operation_type_column) == (0, 0)
 
 
@@ -64,7 +64,7 @@ _EPOCH = Timestamp(0)
 
 
 def last_row_at(path: Path, vocabulary: DatasetVocabulary, time: Timestamp) -> int:
-    """Return the position of the last row of a slice that was recorded at a time or before.
+    """Return the position of the last row of a slice that was recorded at or before a time.
 
     Args:
         path: the slice.
@@ -93,7 +93,7 @@ def _system_nanos(path: Path, vocabulary: DatasetVocabulary) -> pa.ChunkedArray:
 
 
 def _as_times(values: tuple[Any, Any]) -> tuple[Timestamp, Timestamp] | None:
-    """Return times of `datetime` or `date`; None for values of another kind."""
+    """Return values of `datetime` or `date` as timestamps; None for other types."""
     from datetime import date, datetime
 
     if not all(isinstance(value, date) for value in values):

@@ -1,4 +1,4 @@
-"""Answers whose rows are in the slices as they are, for engines that read slices themselves."""
+"""Answers that consist of unchanged rows of slices, for engines that read slices themselves."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class StoredRows:
 
     Attributes:
         table: the log.
-        columns: names of its columns, and what they are to be called.
+        columns: names of its columns, with their names in the result.
     """
 
     table: SqlTable
@@ -24,7 +24,7 @@ class StoredRows:
 
 
 def stored_rows(resolver: DatasetResolver, query: Query) -> StoredRows | None:
-    """Return where the rows of a query lie; None if something has to be done for them, such as to order them.
+    """Return the log that contains the rows of a query; None if they have to be processed, for example sorted.
 
     Raises as `odfpy.query.plan.plan` does.
     """

@@ -1,4 +1,4 @@
-"""The names of datasets in a query."""
+"""Names of datasets in a query."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ class NamedTable:
     """A name in a query.
 
     Attributes:
-        text: the name; dotted ones in one piece.
-        start: where it stands in the text.
-        end: where that ends; 0 where that is not known.
-        is_sure: whether it must be that of a dataset, or else the query is wrong.
+        text: the name, including dots.
+        start: offset in the text.
+        end: end offset, exclusive; 0 if it is unknown.
+        is_sure: whether the query is invalid if there is no such dataset.
     """
 
     text: str
@@ -34,9 +34,9 @@ class NamedTable:
 def named_tables(query: str, dialect: str) -> list[NamedTable]:
     """Return the names of the tables in a query, each once, in order of appearance.
 
-    Names that the query itself defines (`WITH`) may be among them. Text that sqlglot does not parse may be right all
-    the same (`GROUP BY window(...)` is to Spark): then they are the names that stand where tables may. What is wrong
-    with it is for the engine to say.
+    Names that the query itself defines (`WITH`) may be included. A text that sqlglot does not parse may still be valid
+    (for example `GROUP BY window(...)` for Spark): then the result contains all names in positions of tables. Errors in
+    the text are left to the engine.
     """
     import sqlglot
     from sqlglot import exp
@@ -91,8 +91,8 @@ def split_statements(text: str, dialect: Dialect, *, in_place: bool = False) -> 
 
     Args:
         text: the statements.
-        dialect: how quotes are written: a backslash before one is an escape for Spark, and nothing for DataFusion.
-        in_place: keep each on its lines, behind as many empty ones, so that places in it are those in the text.
+        dialect: dialect of the text. A backslash before a quote is an escape in Spark, but not in DataFusion.
+        in_place: precede each statement by as many empty lines as before, so that positions in it stay valid.
     """
     only = text.rstrip().removesuffix(";").rstrip()
     if counted(only):
@@ -108,7 +108,7 @@ def split_statements(text: str, dialect: Dialect, *, in_place: bool = False) -> 
     begun = [token.start for token in tokens if token.token_type is not TokenType.SEMICOLON]
     found = []
     for start, end in zip([0, *(end + 1 for end in ends)], [*ends, len(text)], strict=True):
-        if bisect_left(begun, start) < bisect_left(begun, end):  # it is more than a comment
+        if bisect_left(begun, start) < bisect_left(begun, end):  # not only a comment
             before = "\n" * text.count("\n", 0, start) + " " * (start - text.rfind("\n", 0, start) - 1)
             found.append(before + text[start:end].rstrip() if in_place else text[start:end].strip())
     return found

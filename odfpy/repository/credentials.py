@@ -1,10 +1,10 @@
-"""The current user's access tokens for servers of datasets, sent as `Authorization: Bearer`.
+"""The user's access tokens for dataset servers, sent as `Authorization: Bearer`.
 
 The environment variable `ODF_TOKEN` takes precedence over the file that `odf login` writes:
 
     $XDG_CONFIG_HOME/odf/credentials.yaml      mode 0600 (by default in ~/.config)
 
-A token is only sent to the server that it was issued for, never to the target of a redirect to another one.
+A token is only sent to the server that it was issued for, not to another one after a redirect.
 """
 
 from __future__ import annotations
@@ -39,13 +39,13 @@ def server_of(url: str) -> str:
     """Return the server of a URL, as `scheme://host:port`; `odf+https://` is equivalent to `https://`.
 
     Raises:
-        InvalidValue: not an http or https URL.
+        InvalidValue: the URL is not an http or https URL.
     """
     return _key(parse_url(_SMART.sub(r"\1", url), InvalidValue).origin)
 
 
 def authorization(url_or_origin: str | Origin) -> str | None:
-    """Return the value of the header `Authorization` for a server, None without a token.
+    """Return the value of the `Authorization` header for a server, None if there is no token.
 
     Raises:
         InvalidValue: `ODF_TOKEN` is not a valid token.
@@ -71,7 +71,7 @@ def token_for(url_or_origin: str | Origin) -> str | None:
 
 
 def advice(url: str) -> str:
-    """Return a hint for a request that a server has rejected, depending on whether a token was sent."""
+    """Return a hint for a rejected request, depending on whether a token was sent."""
     if os.environ.get(VARIABLE):
         return f"It refuses the token in {VARIABLE} for this: it may be incomplete, expired, or lack the scope."
     if authorization(url) is not None:
@@ -80,7 +80,7 @@ def advice(url: str) -> str:
 
 
 def check_token(text: str, what: str) -> str:
-    """Return the text without surrounding space, if it is a valid token. Messages never contain it.
+    """Validate a token, and return it without surrounding space. Error messages never contain it.
 
     Raises:
         InvalidValue: the text is not a valid token.
@@ -116,21 +116,21 @@ class Credentials:
         self._change(lambda known: {**known, server: token})
 
     def forget(self, server: str) -> bool:
-        """Delete the token for a server; returns whether there was one."""
+        """Delete the token for a server; return whether there was one."""
         found = self.get(server) is not None
         if found:
             self._change(lambda known: {name: token for name, token in known.items() if name != server})
         return found
 
     def _change(self, change: Callable[[dict[str, str]], dict[str, str]]) -> None:
-        with locked_for_change(self.path):  # two concurrent logins must not lose one of them
+        with locked_for_change(self.path):  # prevents lost updates
             servers = tuple(_Server(url, token) for url, token in sorted(change(self._load()).items()))
             save_document(self.path, "Credentials", _CredentialsDocument(servers))
 
     def _load(self) -> dict[str, str]:
         try:
             document = load_document(self.path, "Credentials", _CredentialsDocument)
-        except MalformedManifest:  # its message may quote the invalid line, and so a token
+        except MalformedManifest:  # its message may quote the invalid line with a token
             raise MalformedManifest(
                 f"{self.path} cannot be read: it is not in the format that odf writes",
                 hint="Remove the file, and run `odf login` again.",

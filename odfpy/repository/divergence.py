@@ -1,7 +1,7 @@
 """Divergence of two metadata chains: the blocks that only one of them has.
 
-Both chains are walked backwards from their heads in step, by sequence number, until they meet: only blocks that differ
-are read, and the walk ends at the common ancestor.
+Both chains are walked backwards from their heads in parallel, by sequence number, until they meet. So only blocks that
+differ are read, and the walk ends at the common ancestor.
 """
 
 from __future__ import annotations
@@ -27,15 +27,15 @@ class DatasetsDiverged(TransferError, code="E601"):
 
 
 MAX_BYTES = 256 * 1024 * 1024
-"""Maximum bytes of all blocks in which two chains differ: they are in memory at the same time."""
+"""Maximum total size of the blocks in which two chains differ, in bytes; they are held in memory."""
 
 MAX_BYTES_PER_BLOCK = 4096
-"""Additional bytes for each block of the walk; most blocks have less than a thousand."""
+"""Additional bytes allowed for each block of the walk; most blocks have less than a thousand."""
 
 
 @dataclass(frozen=True, slots=True)
 class EncodedBlock:
-    """A block with its encoded bytes, which are transferred unchanged."""
+    """A block with its encoding, which is transferred unchanged."""
 
     hashed: HashedBlock
     data: bytes
@@ -48,13 +48,13 @@ class EncodedBlock:
 
 @dataclass(frozen=True, slots=True)
 class Divergence:
-    """The common ancestor of two chains, and the blocks of each after it.
+    """The common ancestor of two chains, and the blocks after it in each chain.
 
     Attributes:
-        ancestor: the last common block, None if they have no common block.
-        ancestor_number: its sequence number, -1 if there is none.
-        source: later blocks of the source, oldest first.
-        target: later blocks of the target, oldest first.
+        ancestor: hash of the last common block, None if there is none.
+        ancestor_number: sequence number of the ancestor, -1 if there is none.
+        source: blocks of the source after the ancestor, oldest first.
+        target: blocks of the target after the ancestor, oldest first.
     """
 
     ancestor: Multihash | None
@@ -63,10 +63,10 @@ class Divergence:
     target: tuple[EncodedBlock, ...]
 
     def num_gone(self, seen: Multihash | None) -> int:
-        """Return how many blocks that the source had are no longer in its history, and are in that of the target.
+        """Return the number of blocks that the source has removed from its history, and that the target still has.
 
         Args:
-            seen: the source's head when last seen, None if never.
+            seen: the last seen head of the source, None if there is none.
         """
         return next((block.number - self.ancestor_number for block in self.target if block.hashed.hash == seen), 0)
 
@@ -80,14 +80,14 @@ def compare_chains(
     """Walk back from two heads until the chains meet.
 
     Args:
-        source: one dataset.
-        source_head: its head.
-        target: the other dataset.
-        target_head: its head, None if it is empty.
+        source: the first dataset.
+        source_head: head of the first dataset.
+        target: the second dataset.
+        target_head: head of the second dataset, None if it is empty.
 
     Raises:
-        ObjectNotFound, HashMismatch, MalformedData, IntegrityError: a block is missing or invalid; the message names
-            its location.
+        ObjectNotFound, HashMismatch, MalformedData, IntegrityError: a block is missing or invalid; the message has its
+            location.
     """
     ours = _Walk(source.blocks, source_head)
     theirs = _Walk(target.blocks, target_head)
@@ -97,18 +97,18 @@ def compare_chains(
 
 
 def records_of(blocks: Iterable[HashedBlock]) -> int:
-    """Return the number of rows in the slices of some blocks."""
+    """Return the number of rows in the slices of blocks."""
     slices = (new_data_of(block.block.event) for block in blocks)
     return sum(item.offset_interval.num_rows for item in slices if item is not None)
 
 
 class _Walk:
-    """The walk on one side.
+    """A walk back along one chain.
 
     Attributes:
-        name: the current block, None before the first one.
-        number: its sequence number, -1 before the first one. It decreases by one with every step, so that the walk
-            terminates even if links are wrong.
+        name: hash of the current block, None before the first block.
+        number: sequence number of the current block, -1 before the first block. It decreases with every step, so that
+            the walk terminates even if links are wrong.
     """
 
     def __init__(self, blocks: ObjectStore, head: Multihash | None) -> None:
@@ -124,7 +124,7 @@ class _Walk:
 
     def step(self) -> None:
         """Move to the previous block."""
-        assert self.name is not None  # noqa: S101 - two walks that have both ended stand at the same place
+        assert self.name is not None  # noqa: S101 - two walks that have both ended are at the same position
         here = self._here or self._read(self.name)
         previous = here.hashed.block.prev_block_hash
         if here.number != self.number or (previous is None) != (here.number == 0):
@@ -154,10 +154,11 @@ class _Walk:
 
 
 def read_block(blocks: ObjectStore, name: Multihash) -> EncodedBlock:
-    """Read a block from an untrusted source: limits its size, verifies its hash, decodes it.
+    """Read a block from an untrusted source: limit its size, verify its hash, and decode it.
 
     Raises:
-        ObjectNotFound, HashMismatch, MalformedData, IntegrityError: the message names its location.
+        ObjectNotFound, HashMismatch, MalformedData, IntegrityError: the block is missing or invalid; the message has
+            its location.
     """
     where = blocks.describe(name)
     try:

@@ -28,12 +28,12 @@ def load_document(
     Args:
         path: path of the file.
         kind: the `kind` of the manifest.
-        type_: class of its content.
-        check: validates the content, and raises `TreeError` for an invalid position.
+        type_: class of the content.
+        check: validates the content, and raises `TreeError` with the path of an error.
 
     Raises:
-        MalformedManifest: it is not a manifest of that kind; the message names file and line.
-        OdfError: it cannot be read, or is not a regular file.
+        MalformedManifest: the file is not a manifest of the kind; the message names file and line.
+        OdfError: the file cannot be read, or is not a regular file.
     """
     try:
         text = read_regular(path).decode()
@@ -65,7 +65,7 @@ def save_document(path: Path, kind: str, content: Any) -> None:
     Args:
         path: path of the file.
         kind: the `kind` of the manifest.
-        content: a value of the class that belongs to the kind.
+        content: a value of the class for the kind.
     """
     text = dump({"kind": kind, "version": VERSION, "content": to_tree(content)})
     replace_file(path, text.encode(), mode=0o600)  # URLs stored by earlier releases may contain passwords

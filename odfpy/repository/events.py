@@ -19,17 +19,17 @@ _MAX_LINE_LENGTH = 64 * 1024
 
 
 class NoEvents(TransferError, code="E634"):
-    """The server of a dataset reports no events: clients have to poll."""
+    """The server of a dataset does not send events: clients must poll."""
 
 
 def heads_told(url: str) -> Iterator[str]:
-    """Yield the heads that a server reports, as text, starting with the current one, until the stream ends.
+    """Yield the heads that a server reports, as text, beginning with the current one, until the stream ends.
 
     Args:
         url: URL of the dataset.
 
     Raises:
-        NoEvents: the server does not support it.
+        NoEvents: the server does not support events.
         TransferError: the server is unreachable, or times out.
     """
     base = _SMART.sub(r"\1", url).rstrip("/")
@@ -53,7 +53,7 @@ def heads_told(url: str) -> Iterator[str]:
 
 
 def _lines(answer: HttpResponse) -> Iterator[str]:
-    """Yield lines without line ends and comments."""
+    """Yield lines without line terminators; skip comments."""
     rest = b""
     while data := answer.read(_MAX_LINE_LENGTH):
         *lines, rest = (rest + data).split(b"\n")

@@ -1,4 +1,4 @@
-"""Transfer of a dataset between this machine and a remote, by the protocol of the remote."""
+"""Transfer of a dataset to or from a remote, by the protocol of the remote."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ def fetch_dataset(
     Args:
         url: URL of the dataset.
         target: the local dataset.
-        options: what is required of the source, and what is copied.
+        options: requirements on the source, and content to copy.
         progress: called with the number of bytes received.
     """
     base = smart_base(url)
     if base is None:
         return transfer(open_dataset(url), target, options, progress=progress)
-    from odfpy.repository.smart_transfer.client import pull_from_node  # only imports it for nodes
+    from odfpy.repository.smart_transfer.client import pull_from_node  # only imported for nodes
 
     return pull_from_node(base, target, options, progress=progress)
 
@@ -49,7 +49,7 @@ def send_dataset(
         url: URL of the dataset.
         force: whether to overwrite the remote history, even if that drops blocks there.
         public: visibility of the dataset if it is new there; only used by nodes.
-        files: which linked objects to transfer; none where rows link to none.
+        files: linked objects to transfer; none if rows have no links.
         progress: called with the transferred and the total number of bytes.
     """
     base = smart_base(url)

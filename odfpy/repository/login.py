@@ -1,4 +1,4 @@
-"""Validating an access token before it is stored, and obtaining one for a password."""
+"""Validation of an access token before it is stored, and log-in with a password."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ class LoginRefused(TransferError, code="E632"):
 
 @dataclass(frozen=True, slots=True)
 class KnownToken:
-    """A token as the server describes it.
+    """The server's description of a token.
 
     Attributes:
-        name: its name at the server.
-        scope: what it permits.
+        name: name of the token at the server.
+        scope: scope of the token.
     """
 
     name: str
@@ -30,14 +30,14 @@ class KnownToken:
 
 
 def try_token(server: str, token: str) -> KnownToken | None:
-    """Present a token to a server; None if the server does not support tokens, such as a plain web server.
+    """Check a token with its server; return None if the server does not support tokens, such as a plain web server.
 
     Args:
         server: `scheme://host:port`.
         token: the token.
 
     Raises:
-        LoginRefused: the server rejects it.
+        LoginRefused: the server rejects the token.
         TransferError: the server is unreachable.
     """
     client = HttpClient(TransferError)
@@ -49,7 +49,7 @@ def try_token(server: str, token: str) -> KnownToken | None:
 
 
 def token_for_password(server: str, name: str, password: str) -> str:
-    """Log in to a server as a user, by the reference implementation's endpoint; returns the token.
+    """Log in with a password, through the reference implementation's endpoint, and return the token.
 
     Args:
         server: `scheme://host:port`.
@@ -57,7 +57,8 @@ def token_for_password(server: str, name: str, password: str) -> str:
         password: password of the user.
 
     Raises:
-        LoginRefused: the server rejects them, does not support logins, or has seen too many failed attempts.
+        LoginRefused: the server rejects name or password, does not support log-ins, or has seen too many failed
+            attempts.
         TransferError: the server is unreachable.
     """
     credentials = json.dumps({"login": name, "password": password})

@@ -22,10 +22,10 @@ from odfpy.repository.divergence import EncodedBlock
 from odfpy.values import dataclass
 
 MAX_PARALLEL = 8
-"""Objects on their way at the same time."""
+"""Maximum number of concurrent object transfers."""
 
 BytesProgress = Callable[[int, int], None]
-"""Called with the copied bytes and the total, by one thread at a time."""
+"""Receives the number of copied bytes and their total; called by one thread at a time."""
 
 
 class ObjectKind(Enum):
@@ -45,9 +45,9 @@ class ObjectOfBlock:
 
     Attributes:
         kind: kind of the file.
-        name: its physical hash.
-        size: its size in bytes, as recorded in the block.
-        block: the block, for messages.
+        name: physical hash of the file.
+        size: size in bytes, as recorded in the block.
+        block: hash of the block, for messages.
     """
 
     kind: ObjectKind
@@ -58,17 +58,17 @@ class ObjectOfBlock:
     def is_in(self, layout: DatasetLayout) -> bool:
         """Return whether a dataset has the file, with the recorded size."""
         try:
-            # Not hashed again: stores only give a file this name after hashing it.
+            # Not hashed again: stores only use this name after hashing the content.
             return self.kind.store(layout).size(self.name) == self.size
         except ObjectNotFound:
             return False
 
 
 def objects_of_blocks(blocks: Iterable[HashedBlock]) -> list[ObjectOfBlock]:
-    """Return the files that some blocks reference, each once.
+    """Return the distinct files that blocks reference.
 
     Raises:
-        IntegrityError: a file with an invalid hash or contradicting sizes; the message names block and file.
+        IntegrityError: a file has an invalid hash or contradicting sizes; the message names block and file.
     """
     found: dict[tuple[ObjectKind, Multihash], ObjectOfBlock] = {}
     for hashed in blocks:
@@ -97,7 +97,7 @@ def _objects_of(hashed: HashedBlock) -> Iterable[ObjectOfBlock]:
 
 
 def missing_objects(objects: Iterable[ObjectOfBlock], layout: DatasetLayout) -> list[ObjectOfBlock]:
-    """Return the files that a dataset lacks, in order; checks several concurrently.
+    """Return the files that a dataset lacks, in order; check several concurrently.
 
     Raises:
         OdfError: the first error.
@@ -108,7 +108,7 @@ def missing_objects(objects: Iterable[ObjectOfBlock], layout: DatasetLayout) -> 
     def look(item: ObjectOfBlock) -> None:
         if item.is_in(layout):
             here.add(item)
-            item.kind.store(layout).touch(item.name)  # protects it from garbage collection until a head leads to it
+            item.kind.store(layout).touch(item.name)  # protects it from garbage collection until the head moves
 
     run_all([partial(look, item) for item in wanted])
     return [item for item in wanted if item not in here]
@@ -117,7 +117,7 @@ def missing_objects(objects: Iterable[ObjectOfBlock], layout: DatasetLayout) -> 
 def copy_objects(
     source: DatasetLayout, target: DatasetLayout, objects: list[ObjectOfBlock], progress: BytesProgress
 ) -> None:
-    """Copy files concurrently, each hashed while it is copied. Complete ones are kept, even after an error.
+    """Copy files concurrently, hashing each during the copy. Complete files are retained even after an error.
 
     Args:
         source: the dataset to copy from.
@@ -133,7 +133,7 @@ def copy_objects(
 
 
 def copy_blocks(blocks: Iterable[EncodedBlock], target: DatasetLayout) -> None:
-    """Store blocks that a dataset lacks, in any order: they are in no chain until the head moves.
+    """Store missing blocks, in any order: they belong to no chain until the head moves.
 
     Raises:
         OdfError: the first error.
@@ -151,14 +151,14 @@ def _copy_block(block: EncodedBlock, target: ObjectStore) -> None:
 
 
 def run_all(jobs: list[Callable[[], object]], stop: Callable[[], object] = lambda: None) -> None:
-    """Run some jobs concurrently: they mostly wait for a network or a disk.
+    """Run jobs concurrently; they are expected to wait for a network or disk most of the time.
 
     Args:
         jobs: the jobs.
-        stop: called after the first error, to stop running jobs early; no other job starts.
+        stop: called after the first error, to stop running jobs; further jobs are not started.
 
     Raises:
-        BaseException: the first error of any of them, after all have stopped.
+        BaseException: the first error of any job, after all jobs have ended.
     """
     if len(jobs) <= 1:
         for job in jobs:
@@ -170,7 +170,7 @@ def run_all(jobs: list[Callable[[], object]], stop: Callable[[], object] = lambd
     with ThreadPoolExecutor(min(MAX_PARALLEL, len(jobs)), "odf-transfer") as pool:
         try:
             wait([pool.submit(together.run, job) for job in jobs])
-        except BaseException as error:  # noqa: BLE001 (somebody pressed Ctrl-C)
+        except BaseException as error:  # noqa: BLE001 (the user pressed Ctrl-C)
             together.fail(error)
     together.raise_first()
 
@@ -192,7 +192,7 @@ class _Together:
                 self.fail(error)
 
     def fail(self, error: BaseException) -> None:
-        """Record an error and stop the other jobs, if it is the first: errors caused by that are ignored."""
+        """Record an error and stop the other jobs; errors after the first one are ignored as its consequences."""
         with self._lock:
             if self._first is not None:
                 return
@@ -206,7 +206,7 @@ class _Together:
 
 
 class _Copying:
-    """A running set of copies."""
+    """A set of running copies."""
 
     def __init__(self, source: DatasetLayout, target: DatasetLayout, total: int, progress: BytesProgress) -> None:
         self._source = source
@@ -222,17 +222,17 @@ class _Copying:
             except (HashMismatch, ObjectTooLarge) as error:
                 raise error.with_context(source.describe(item.name)) from error
         found = target.size(item.name)
-        # `insert_stream` rejects what is too long. A file that is too short has the right hash, so the block is wrong.
+        # `insert_stream` rejects longer content. If shorter content has the right hash, the block is wrong.
         if found != item.size:
             raise IntegrityError(f"Block {item.block}: its file {item.name} has {found} bytes, not {item.size}")
 
     def stop(self) -> None:
-        """Let every copy fail soon, including those that wait for a server."""
+        """Make all copies fail soon, including those that wait for a server."""
         self._monitor.stop()
 
 
 class StreamMonitor:
-    """Streams that are read concurrently: their bytes are counted together, and they are stopped together.
+    """Counts the bytes of concurrently read streams, and stops them together.
 
     Attributes:
         total: expected total number of bytes.
@@ -248,7 +248,7 @@ class StreamMonitor:
         self._lock = threading.RLock()
 
     def stop(self) -> None:
-        """Let all reads fail soon, including those that wait for a server."""
+        """Make all reads fail soon, including those that wait for a server."""
         with self._lock:
             self._stopped = True
             streams = list(self._open)
@@ -257,7 +257,7 @@ class StreamMonitor:
 
     @contextmanager
     def over(self, stream: BinaryIO, where: str) -> Iterator[BinaryIO]:
-        """Wrap a stream: counts its bytes, closes it at the end or on stop; errors name the location."""
+        """Wrap a stream during the block: count its bytes, close it at the end or on stop, name it in errors."""
         with stream:
             with self._lock:
                 self._open.add(stream)
@@ -286,7 +286,7 @@ class StreamMonitor:
 
 
 class _Watched:
-    """A stream whose bytes are counted, and whose errors are reported as read errors."""
+    """Stream whose bytes are counted, and whose errors are reported as read errors."""
 
     def __init__(self, monitor: StreamMonitor, stream: BinaryIO, where: str) -> None:
         self._monitor = monitor

@@ -1,8 +1,8 @@
-"""Resumable downloads of large objects: what has arrived is stored next to the objects until it is complete.
+"""Resumable downloads of large objects: received bytes are stored beside the objects until an object is complete.
 
-    data/.part-<hash>    the first bytes of an object, as far as they have arrived
+    data/.part-<hash>    the received first bytes of an object
 
-Such a file never counts as an object. Its content is hashed again on resumption, so that damage is detected.
+Such a file never counts as an object. Its content is hashed again when the download is resumed, which detects damage.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from odfpy.errors import DatasetLocked, HashMismatch, OdfError
 from odfpy.files import is_same_file, make_folder, try_lock
 
 PART: Final = ".part-"
-"""Prefix of the names of files with a partial object."""
+"""Prefix of the names of files with partial objects."""
 
 LARGE: Final = 8 << 20
-"""Size in bytes from which resuming a download pays off."""
+"""Minimum size in bytes of objects that are resumable."""
 
 KEPT: Final = 7 * 24 * 3600
-"""Seconds for which an abandoned partial object is kept."""
+"""Seconds after which an abandoned partial object is garbage."""
 
 OpenAt = Callable[[int], AbstractContextManager[BinaryIO]]
 """Opens an object at an offset."""
@@ -49,41 +49,41 @@ class PartialObject:
             return 0
 
     def receive(self, open_at: OpenAt, size: int | None = None) -> int:
-        """Receive the rest of the object, and publish it. Received bytes are kept if the transfer is interrupted.
+        """Receive the rest of the object, and publish it. Received bytes are retained if the transfer is interrupted.
 
         Args:
-            open_at: opens the object at an offset; called again with 0 if the received part turns out to be wrong.
-            size: maximum size, None for any.
+            open_at: opens the object at an offset; called again with 0 if the existing part has wrong content.
+            size: maximum size, None for no limit.
 
         Returns:
-            Size of the object.
+            The size of the object.
 
         Raises:
-            HashMismatch, ObjectTooLarge: the content is wrong; it is discarded.
-            DatasetLocked: another process is receiving it.
-            OdfError: it is not complete.
+            HashMismatch, ObjectTooLarge: the content is wrong; it was discarded.
+            DatasetLocked: another process is receiving the object.
+            OdfError: the object is incomplete.
         """
         with self._writing() as file:
             begin = os.fstat(file.fileno()).st_size
             if begin > 0 and (size is None or begin <= size):
                 with suppress(HashMismatch, ObjectTooLarge):
                     return self._finish(file, open_at, begin, size)
-                # The part of an earlier attempt may be wrong: start again, from the first byte.
+                # The part of an earlier attempt may be wrong: start again at the first byte.
             with self._nothing_wrong():
                 return self._finish(file, open_at, 0, size)
 
     def extend(self, stream: BinaryIO, begin: int, size: int) -> bool:
-        """Append the bytes of a stream; returns whether the object is now complete and published.
+        """Append the bytes of a stream; return whether the object is now complete and published.
 
         Args:
             stream: stream of the bytes.
-            begin: offset of the first byte; 0 starts again.
+            begin: offset of the first byte; 0 discards the existing part.
             size: size of the object.
 
         Raises:
-            HashMismatch, ObjectTooLarge: the content is wrong; it is discarded.
-            DatasetLocked: another process is receiving it.
-            PartElsewhere: the received part ends at another offset.
+            HashMismatch, ObjectTooLarge: the content is wrong; it was discarded.
+            DatasetLocked: another process is receiving the object.
+            PartElsewhere: the existing part ends at another offset.
         """
         with self._writing() as file:
             if begin not in (0, os.fstat(file.fileno()).st_size):
@@ -105,7 +105,7 @@ class PartialObject:
         return count
 
     def _hashed(self, file: BinaryIO, count: int) -> Hasher:
-        """Keep the first bytes of a file, and hash them."""
+        """Truncate the file to a number of bytes, and return their hash."""
         file.truncate(count)
         file.seek(0)
         hasher = self._name.algorithm.hasher()
@@ -134,7 +134,7 @@ class PartialObject:
 
     @contextmanager
     def _nothing_wrong(self) -> Iterator[None]:
-        """Discard the partial object if it turns out to be wrong."""
+        """Discard the partial object if its content turns out to be wrong in the block."""
         try:
             yield
         except (HashMismatch, ObjectTooLarge):
@@ -151,7 +151,7 @@ class PartialObject:
             raise OdfError(f"Cannot write {self.path}: {error.strerror or error}") from error
 
     def _opened(self) -> BinaryIO:
-        """Open and lock the file, making sure that the path still refers to the locked file."""
+        """Open and lock the file; retry if the path no longer refers to the locked file."""
         while True:
             descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o666)
             file = os.fdopen(descriptor, "r+b")
@@ -162,15 +162,15 @@ class PartialObject:
                 )
             if is_same_file(file, self.path):
                 return file
-            file.close()  # the previous owner has completed it in the meantime
+            file.close()  # another process has completed it in the meantime
 
 
 class PartElsewhere(Exception):
-    """A partial object does not end at the offset where it was to be continued."""
+    """A partial object does not end at the offset of the continuation."""
 
 
 def stale_parts(folder: Path) -> Iterator[Path]:
-    """Return the parts in a folder that were not resumed for a long time."""
+    """Yield the partial objects in a folder that have not been resumed for a long time."""
     for path in sorted(folder.glob(f"{PART}*")):
         with suppress(FileNotFoundError):
             if time.time() - path.stat().st_mtime >= KEPT:
@@ -178,7 +178,7 @@ def stale_parts(folder: Path) -> Iterator[Path]:
 
 
 def upload_object(store: ObjectStore, name: Multihash, size: int, stream: BinaryIO, begin: int) -> None:
-    """Receive an object or the rest of it from a client. Large partial objects are kept if the upload is interrupted.
+    """Receive an object, or the rest of it, from a client. Large partial objects are retained after an interruption.
 
     Args:
         store: store for the object.
@@ -188,15 +188,15 @@ def upload_object(store: ObjectStore, name: Multihash, size: int, stream: Binary
         begin: offset of the first byte.
 
     Raises:
-        HashMismatch, ObjectTooLarge: the content is wrong; it is discarded.
-        PartElsewhere: the received part ends at another offset.
-        OdfError: it cannot be written.
+        HashMismatch, ObjectTooLarge: the content is wrong; it was discarded.
+        PartElsewhere: the existing part ends at another offset.
+        OdfError: the object cannot be written.
     """
     if isinstance(store, LocalObjectStore) and (begin or size >= LARGE):
         try:
             is_whole = PartialObject(store, name).extend(stream, begin, size)
         except DatasetLocked:
-            # Concurrent uploads of the same object do not wait for each other, unless this one resumes a part.
+            # Concurrent uploads of an object are independent, unless this one resumes a part.
             if begin:
                 raise PartElsewhere(f"{name} is being written") from None
         else:

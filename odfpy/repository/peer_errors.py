@@ -1,4 +1,4 @@
-"""Errors between the two sides of a conversation, beyond those of all transfers."""
+"""Errors of the two sides of a conversation, in addition to those of all transfers."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ class ProtocolViolation(TransferError, code="E620"):
 
 
 class PeerFailed(TransferError, code="E621"):
-    """The peer aborted, and reported why."""
+    """The peer has aborted, and reported a reason."""
 
 
 class RemoteHeadMoved(TransferError, code="E622"):
@@ -18,7 +18,7 @@ class RemoteHeadMoved(TransferError, code="E622"):
 
 
 class RemoteCollision(TransferError, code="E623"):
-    """The other side has another dataset of that name, or this dataset under another name."""
+    """The peer has another dataset with the name, or this dataset under another name."""
 
 
 class ConnectionLost(TransferError, code="E624"):
@@ -26,4 +26,4 @@ class ConnectionLost(TransferError, code="E624"):
 
 
 class AccessRefused(TransferError, code="E625"):
-    """The server requires a token, or another one."""
+    """The server requires a token, or a different one."""

@@ -19,11 +19,11 @@ from odfpy.repository.transfer.options import DEFAULTS, TransferOptions
 from odfpy.repository.transfer.simple import TransferOutcome, TransferResult, transfer
 
 _Carry: TypeAlias = Callable[[DatasetLayout, bool], TransferResult]
-"""Transfers a dataset as at a block; the flag permits overwriting a diverged one."""
+"""Transfers a dataset as of a block; the flag permits overwriting a diverged one."""
 
 
 class ReferenceNotThere(NotFound, code="E657"):
-    """The remote has no branch or tag of that name."""
+    """The remote does not have the branch or tag."""
 
 
 def fetch_reference(
@@ -40,7 +40,7 @@ def fetch_reference(
         url: URL of the dataset.
         target: the local dataset.
         name: the branch or tag.
-        options: what is required of the source, and what is copied.
+        options: requirements on the source, and content to copy.
         progress: called with the number of bytes received.
     """
     base = smart_base(url)  # nodes are read like other servers
@@ -64,18 +64,18 @@ def send_reference(
         url: URL of the dataset.
         name: the branch or tag.
         force: whether to overwrite a diverged history.
-        files: which linked objects to transfer.
+        files: linked objects to transfer.
         progress: called with the number of bytes sent.
 
     Raises:
-        TransferError: it is on a node that only accepts heads.
+        TransferError: the URL is on a node that only accepts heads.
     """
     base = smart_base(url)
     if base is None:
         options = TransferOptions(force=force, files=files)
         return copy_reference(source, open_dataset(url), name, options, progress=progress)
     from odfpy.repository.locations.node import TAKES_REFERENCES, node_dataset, summary_of
-    from odfpy.repository.smart_transfer.client import push_to_node  # only imports it for nodes
+    from odfpy.repository.smart_transfer.client import push_to_node  # only imported for nodes
 
     summary = summary_of(base)
     if summary is None or TAKES_REFERENCES not in summary.takes:
@@ -99,19 +99,19 @@ def copy_reference(
     *,
     progress: BytesProgress | None = None,
 ) -> TransferResult:
-    """Copy a branch or tag from one dataset to another, with everything that it leads to.
+    """Copy a branch or tag from one dataset to another, with all reachable blocks and objects.
 
     Args:
-        source: only read, and not trusted.
-        target: has the dataset already; its head is not moved.
+        source: the source, which is only read, and not trusted.
+        target: the target, which must exist; its head is not moved.
         name: the branch or tag.
-        options: what is required of the source, and what is copied; `force` also moves a tag.
+        options: requirements on the source, and content to copy; `force` also moves a tag.
         progress: called with the transferred and the total number of bytes.
 
     Raises:
-        ReferenceNotThere: the source has no such branch or tag.
-        AlreadyExists: the target has that tag at another block, or a branch with the name of the tag.
-        TransferError, IntegrityError: as in `transfer`.
+        ReferenceNotThere: the source does not have the branch or tag.
+        AlreadyExists: the target has the tag at another block, or a branch with the name of the tag.
+        TransferError, IntegrityError: see `transfer`.
     """
 
     def carry(at: DatasetLayout, force: bool) -> TransferResult:
@@ -144,8 +144,8 @@ def _copied(
             f" that of a {name.prefix} too",
             hint="Give one of them another name.",
         )
-    moved = carry(source.at(block), force or known is None)  # a new reference loses nothing
-    if target.refs.get(name.reference) is None:  # it equals the head
+    moved = carry(source.at(block), force or known is None)  # a new reference overwrites nothing
+    if target.refs.get(name.reference) is None:  # equal to the head, so nothing was transferred
         target.refs.compare_and_swap(name.reference, None, block)
         moved = replace(moved, outcome=TransferOutcome.UPDATED, old_head=None, new_head=block)
     return moved if known is not None else replace(moved, num_dropped=0, num_dropped_records=0)

@@ -37,8 +37,8 @@ class Repository:
     """A remote repository, with its name in this workspace.
 
     Attributes:
-        name: its name in this workspace.
-        url: its URL; a dataset is at `<url>/<name>` or `<url>/<account>/<name>`.
+        name: name of the repository in this workspace.
+        url: URL of the repository; a dataset is at `<url>/<name>` or `<url>/<account>/<name>`.
     """
 
     name: RepositoryName
@@ -66,8 +66,8 @@ class RepositoryRegistry:
         """Add a repository.
 
         Raises:
-            InvalidValue: an invalid name or location; or a URL with a password, which would be stored.
-            AlreadyExists: the name is taken.
+            InvalidValue: name or location is invalid, or the URL has a password, which would be stored.
+            AlreadyExists: the name is in use.
         """
         repository = Repository(RepositoryName(name), normalize_url(url))
         if repository.url != repository.public_url:  # URLs stored by earlier releases may have one
@@ -86,10 +86,10 @@ class RepositoryRegistry:
         return repository
 
     def get(self, name: str) -> Repository:
-        """Return the repository of a name.
+        """Return the repository with a name.
 
         Raises:
-            RepositoryNotFound: it does not exist; the message suggests a similar name.
+            RepositoryNotFound: the repository does not exist; the message suggests a similar name.
         """
         repository = self._load(RepositoryName(name))
         if repository is None:
@@ -99,15 +99,15 @@ class RepositoryRegistry:
         return repository
 
     def list(self) -> tuple[Repository, ...]:
-        """Return all repositories, by name."""
+        """Return all repositories, sorted by name."""
         found = (self._read(path) for path in sorted(self._folder.glob("[!.]*.yaml")))
         return tuple(sorted((item for item in found if item is not None), key=lambda item: item.name))
 
     def delete(self, name: str) -> Repository:
-        """Remove a repository from the list; its content stays.
+        """Remove a repository from the registry; its content is not changed.
 
         Raises:
-            RepositoryNotFound: it does not exist; the message suggests a similar name.
+            RepositoryNotFound: the repository does not exist; the message suggests a similar name.
         """
         repository = self.get(name)
         self._path(repository.name).unlink(missing_ok=True)
@@ -135,7 +135,7 @@ class _AliasesDocument:
 
 
 class Aliases:
-    """The remotes that a dataset is pulled from and pushed to, latest first; local, not transferred with the dataset.
+    """The remotes that a dataset is pulled from and pushed to, latest first; they are local to the workspace.
 
     Users and passwords in URLs are not stored, although earlier releases did.
     """
@@ -158,33 +158,33 @@ class Aliases:
         return (document.pull if kind == "pull" else document.push) or ()
 
     def shown(self, kind: AliasKind) -> tuple[str, ...]:
-        """Return the same for display."""
+        """Return the aliases for display."""
         return tuple(map(without_user, self.list(kind)))
 
     def add(self, kind: AliasKind, remote: str) -> str:
-        """Store a remote as the latest; returns its normalized form.
+        """Store a remote as the latest alias; return its normalized form.
 
         Raises:
-            InvalidValue: not a remote reference, path or URL.
+            InvalidValue: the text is not a remote reference, path or URL.
         """
         remote = normalize_remote(remote)
         self._change(kind, lambda known: (remote, *(one for one in known if _normal(one) != remote)))
         return remote
 
     def kinds_of(self, remote: str) -> tuple[AliasKind, ...]:
-        """Return the kinds that a remote is stored as: pull, push, both or none.
+        """Return the kinds of aliases that a remote is stored as: pull, push, both or none.
 
         Raises:
-            InvalidValue: not a remote reference, path or URL.
+            InvalidValue: the text is not a remote reference, path or URL.
         """
         kinds: tuple[AliasKind, ...] = ("pull", "push")
         return tuple(kind for kind in kinds if normalize_remote(remote) in map(_normal, self.list(kind)))
 
     def remove(self, kind: AliasKind, remote: str) -> None:
-        """Remove a remote.
+        """Remove an alias.
 
         Raises:
-            UsageError: it is not stored.
+            UsageError: the remote is not stored.
         """
         remote = normalize_remote(remote)
         if remote not in map(_normal, self.list(kind)):
@@ -217,7 +217,7 @@ def normalize_remote(text: str) -> str:
     """Normalize a remote reference: `repository/[account/]name`, or a URL without user.
 
     Raises:
-        InvalidValue: it is neither; relative paths begin with `./` or `../`.
+        InvalidValue: the text is neither; relative paths must begin with `./` or `../`.
     """
     if is_path(text) or is_url(text):
         return without_user(normalize_url(text))
@@ -232,9 +232,9 @@ def resolve_remote(text: str, registry: RepositoryRegistry) -> str:
         registry: the named repositories.
 
     Raises:
-        InvalidValue: it is none of these.
-        RepositoryNotFound: it does not exist; the message suggests a similar name.
-        TransferError: a kind of location, or a reference by id, that is not supported yet.
+        InvalidValue: the text is none of these.
+        RepositoryNotFound: the repository does not exist; the message suggests a similar name.
+        TransferError: the kind of location, or a reference by id, is not supported yet.
     """
     if is_path(text) or is_url(text):
         return normalize_url(text)

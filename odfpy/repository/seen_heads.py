@@ -1,4 +1,4 @@
-"""The last seen heads of remotes, so that a rollback is noticed.
+"""The last seen heads of remotes, to detect rollbacks.
 
 info/remotes.yaml    in the dataset's folder: URLs of remotes, each with the last seen head
 """
@@ -29,7 +29,7 @@ class _PlacesDocument:
 
 
 class SeenHeads:
-    """The last seen heads of one dataset at remotes. They are local: not transferred with the dataset."""
+    """The last seen remote heads of one dataset; they are local to the workspace."""
 
     def __init__(self, path: Path) -> None:
         """
@@ -42,7 +42,7 @@ class SeenHeads:
         """Return the last seen head of a remote, None if there is none.
 
         Raises:
-            MalformedManifest: the file is damaged; the message names it.
+            MalformedManifest: the file is damaged; the message names the file.
         """
         url = without_user(url)
         head = next((place.head for place in self._places() if place.url == url), None)

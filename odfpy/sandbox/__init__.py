@@ -1,1 +1,1 @@
-"""Sandboxes for processes on Linux (namespaces, Landlock, limits), for commands from untrusted manifests."""
+"""Sandboxes for processes on Linux (namespaces, Landlock, limits), for code from untrusted manifests."""

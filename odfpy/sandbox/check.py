@@ -1,4 +1,4 @@
-"""A program that determines whether this system permits a sandbox, by building one."""
+"""Program that builds a sandbox, to determine whether this system permits it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _PATIENCE = 30.0
 
 
 def sandbox_obstacle() -> str | None:
-    """Return why a full sandbox cannot be built here, None if it can; tested in a separate process."""
+    """Return why a full sandbox cannot be built here, None if it can; tests it in a separate process."""
     command, environment = python_command("odfpy.sandbox.check"), python_environment(os.environ)
     try:
         done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=_PATIENCE, check=False)
@@ -28,7 +28,7 @@ def sandbox_obstacle() -> str | None:
 
 
 def describe_confinement() -> str:
-    """Describe how far an engine can be confined here."""
+    """Describe to what extent an engine can be confined here."""
     why = sandbox_obstacle()
     if why is None:
         return "whole (namespaces and Landlock)" if landlock_version() else "whole (namespaces)"
@@ -36,7 +36,7 @@ def describe_confinement() -> str:
 
 
 def main() -> int:
-    """Return the program."""
+    """Build a sandbox, and return the exit code; print the reason if it fails."""
     with TemporaryDirectory(prefix="odf-sandbox-") as folder:
         try:
             sandbox = run_confined(

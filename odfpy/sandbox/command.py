@@ -1,9 +1,9 @@
 """The restricted view of the machine for a command from a manifest.
 
-Its environment has only the path to programs and settings that make programs behave alike everywhere. Its folder,
-home and temporary folder are a fresh one. Where the kernel permits (user namespaces, which some distributions and
-most containers forbid), it also has no network, and all processes that it starts end with it. Where the kernel has
-Landlock, it can only read programs, libraries and the files named in it, and write to its folder.
+Its environment only contains the search path for programs, and settings that make programs behave the same everywhere.
+Its working, home and temporary folder are a new one. If the kernel permits user namespaces, which some distributions
+and most containers forbid, it also has no network, and all processes that it starts end with it. If the kernel has
+Landlock, it can only read programs, libraries and the files named in the command, and write to its folder.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from odfpy.sandbox.landlock import landlock_version
 from odfpy.sandbox.python import python_script
 from odfpy.sandbox.view import topmost, view_of_python
 
-# The first process of a namespace is not killed by signals from within, not even by its own: it would continue after
-# a crash, and exit normally. So it is a shell that only waits, and reports a signal by its exit code.
+# The first process of a namespace is not killed by signals from within, including its own: it would continue after a
+# crash, and exit normally. So it is a shell that only waits, and reports a signal by its exit code.
 _WAITING = ("/bin/sh", "-c", 'unset PWD OLDPWD SHLVL; "$@"; exit $?', "sh")
 _NAMESPACES = ("unshare", "--user", "--map-current-user", "--net", "--pid", "--fork", "--kill-child", "--", *_WAITING)
 _TETHER = ("setpriv", "--pdeathsig", "KILL", "--")
@@ -30,22 +30,22 @@ _BESIDE_PROGRAMS = ("", "/../lib", "/../lib64", "/../libexec", "/../share")
 
 @cache
 def isolation() -> tuple[str, ...]:
-    """Return a command prefix that disables the network; empty where that is impossible."""
+    """Return a command prefix that disables the network; empty if that is impossible."""
     return _if_possible(_NAMESPACES)
 
 
 @cache
 def tether() -> tuple[str, ...]:
-    """Return a command prefix that ends a command when this process is killed; empty where that is impossible."""
+    """Return a command prefix that ends a command when this process is killed; empty if that is impossible."""
     return _if_possible(_TETHER)
 
 
 def only_files(command: Sequence[str], folder: Path) -> tuple[str, ...]:
-    """Return a command prefix that restricts access to files; empty where the kernel has no Landlock.
+    """Return a command prefix that restricts access to files; empty if the kernel has no Landlock.
 
     Args:
-        command: the program and its arguments; absolute paths among these can be read.
-        folder: where it may write.
+        command: program and arguments; absolute paths among these can be read.
+        folder: the writable folder.
     """
     if landlock_version() == 0:
         return ()
@@ -68,10 +68,10 @@ def _if_possible(prefix: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def environment(folder: Path) -> dict[str, str]:
-    """Return the variables that a command sees.
+    """Return the environment variables of a command.
 
     Args:
-        folder: where it may write.
+        folder: the writable folder.
     """
     return {
         "PATH": os.environ.get("PATH", os.defpath),

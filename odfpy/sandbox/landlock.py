@@ -1,6 +1,6 @@
-"""Landlock: a process irrevocably gives up access to files, including for its child processes (Linux 5.13).
+"""Landlock: a process irrevocably gives up access to files, for itself and its children (Linux 5.13).
 
-Rights refer to the files below a folder, as of the moment when the process gave up its other rights.
+Rights refer to the folders that paths name at the moment of the restriction, and to all files below them.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ _PATH_BENEATH: Final = 1
 _EXECUTE, _WRITE_FILE, _READ_FILE, _READ_DIR = 1, 2, 4, 8
 _TRUNCATE: Final = 1 << 14
 _ON_FILES: Final = _EXECUTE | _WRITE_FILE | _READ_FILE | _TRUNCATE
-# Without creating devices, and without device control.
+# Excludes creating devices, and device control.
 _CHANGE: Final = _WRITE_FILE | _TRUNCATE | sum(1 << bit for bit in (4, 5, 7, 8, 9, 10, 12, 13))
 _READ: Final = _EXECUTE | _READ_FILE | _READ_DIR
 _HANDLED_BY_VERSION: Final = {1: 0x1FFF, 2: 0x3FFF, 3: 0x7FFF, 4: 0x7FFF, 5: 0xFFFF}
 _SCOPE_SINCE: Final = 6
-_SCOPES: Final = 0b11  # abstract sockets of others, signals to others
+_SCOPES: Final = 0b11  # abstract sockets and signals of other processes
 
 
 class _Ruleset(ctypes.Structure):
@@ -51,10 +51,10 @@ def landlock_version() -> int:
 
 
 def restrict_files(reads: Iterable[str], writes: Iterable[str]) -> None:
-    """Give up all rights on files except below the given paths; missing ones are ignored.
+    """Give up all rights on files, except below given paths; missing paths are ignored.
 
     Args:
-        reads: files and folders that may be read, and programs in them run.
+        reads: files and folders that may be read, and programs that may be run.
         writes: files and folders that may also be modified.
 
     Raises:
@@ -63,7 +63,7 @@ def restrict_files(reads: Iterable[str], writes: Iterable[str]) -> None:
     version = landlock_version()
     if version == 0:
         raise OSError("this kernel has no Landlock")
-    # Landlock only revokes rights named here, and a kernel rejects names that are newer than itself.
+    # Landlock only revokes rights named here, and a kernel rejects names that it does not know.
     handled = _HANDLED_BY_VERSION[min(version, max(_HANDLED_BY_VERSION))]
     ruleset = _Ruleset(handled_access_fs=handled, scoped=_SCOPES if version >= _SCOPE_SINCE else 0)
     size = ctypes.sizeof(ruleset) if version >= _SCOPE_SINCE else 8
@@ -74,7 +74,7 @@ def restrict_files(reads: Iterable[str], writes: Iterable[str]) -> None:
         for paths, rights in ((reads, _READ), (writes, _READ | _CHANGE)):
             for path in paths:
                 _allow(rules, path, rights & handled)
-        # The kernel requires it of unprivileged processes: a setuid program under such rules could be misled.
+        # The kernel requires this of unprivileged processes: a setuid program under such rules could be misled.
         gain_nothing()
         syscall(_RESTRICT_SELF, ctypes.c_int(rules), ctypes.c_uint(0), what="landlock")
     finally:

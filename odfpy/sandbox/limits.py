@@ -1,6 +1,6 @@
-"""Resource limits of sandboxed processes: those enforced by the kernel, and a monitor for the others.
+"""Resource limits of sandboxed processes: limits enforced by the kernel, and a monitor for the others.
 
-The kernel limits single processes. Their total memory, and what they write, is measured from outside; see `Usage`.
+The kernel limits single processes. Total memory and written bytes are measured from outside; see `excess`.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ class ProcessLimits:
     """The limits of a sandbox.
 
     Attributes:
-        memory: bytes of memory, of all processes together and of each.
-        disk: bytes in the folders that may be written to.
+        memory: maximum memory in bytes, for all processes together and for each.
+        disk: maximum bytes in the writable folders.
         disk_reserve: bytes that must stay free on the disk.
-        processes: processes and threads.
+        processes: maximum number of processes and threads.
     """
 
     memory: int
@@ -44,7 +44,7 @@ class ProcessLimits:
 
 
 def memory_of_machine() -> int:
-    """Return bytes of memory that this machine has."""
+    """Return the memory of this machine in bytes."""
     return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
 
 
@@ -54,16 +54,16 @@ def most_memory() -> int:
 
 
 def limit_this_process(limits: ProcessLimits, *, alone: bool = True) -> None:
-    """Let the kernel enforce the limits in this process and those that it starts.
+    """Make the kernel enforce limits in this process and its children.
 
     Args:
         limits: the limits.
         alone: whether the process has its own namespaces; otherwise the kernel would count other processes, too.
     """
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    # Not RLIMIT_AS: it counts reserved address space, and Java reserves much.
+    # Not RLIMIT_AS, which counts reserved address space: Java reserves much.
     _lower(resource.RLIMIT_DATA, limits.memory)
-    with suppress(OSError):  # when memory runs out all the same
+    with suppress(OSError):  # for the case that memory runs out nevertheless
         Path("/proc/self/oom_score_adj").write_text(str(_KILLED_FIRST))
     if not alone:
         return
@@ -81,7 +81,7 @@ def _linux() -> tuple[int, ...]:
 def _lower(what: int, limit: int) -> None:
     _, hard = resource.getrlimit(what)
     least = limit if hard == resource.RLIM_INFINITY else min(limit, hard)
-    # The hard limit, too: a process may raise the soft limit itself.
+    # Lower the hard limit, too: a process may raise the soft limit itself.
     resource.setrlimit(what, (least, least))
 
 
@@ -91,9 +91,9 @@ class Member:
 
     Attributes:
         pid: process id in this namespace.
-        inner_pid: its number among the confined processes.
-        memory: bytes held only by the process, or shared only with its relatives; zero while it shares its parent's
-            address space, as every process does until it runs a program (`vfork`).
+        inner_pid: process id in the namespace of the sandbox.
+        memory: bytes used only by the process, or shared only with its relatives; zero while it shares its parent's
+            address space, as processes do until they run a program (`vfork`).
     """
 
     pid: int
@@ -102,7 +102,7 @@ class Member:
 
 
 def family_of(pid: int) -> Iterator[Member]:
-    """Yield a process and its living descendants."""
+    """Yield a process and its running descendants."""
     waiting: list[tuple[int, int | None]] = [(pid, None)]
     while waiting:
         number, parent = waiting.pop()
@@ -113,16 +113,16 @@ def family_of(pid: int) -> Iterator[Member]:
             memory = sum(int(found.get(name, 0)) << 10 for name in ("RssAnon", "RssShmem"))
             yield Member(number, int(found["NSpid"].split()[-1]), 0 if shares else memory)
             for task in (process / "task").iterdir():
-                with suppress(OSError):  # threads come and go
+                with suppress(OSError):  # threads may end meanwhile
                     waiting += [(int(child), number) for child in (task / "children").read_text().split()]
 
 
 def excess(pid: int, folders: Iterable[str], limits: ProcessLimits) -> str | None:
-    """Describe which limit a process and its descendants exceed; None for none.
+    """Describe the limit that a process and its descendants exceed; None if they exceed none.
 
     Args:
         pid: the process.
-        folders: where they may write.
+        folders: the writable folders.
         limits: the limits.
     """
     members = list(family_of(pid))
@@ -142,7 +142,7 @@ def excess(pid: int, folders: Iterable[str], limits: ProcessLimits) -> str | Non
 
 @dataclass(frozen=True, slots=True)
 class _Nameless:
-    """Bytes of files without a name.
+    """Size of files without a name.
 
     Attributes:
         on_disk: bytes on disks.
@@ -154,7 +154,7 @@ class _Nameless:
 
 
 def _nameless_files(pids: Iterable[int]) -> _Nameless:
-    """Return the size of files that processes hold only by descriptors or mappings; each file counts once.
+    """Return the size of files that processes hold only by descriptors or mappings; each file is counted once.
 
     For a file that is only mapped, the kernel reports the mapped bytes, not its size.
     """
@@ -163,7 +163,7 @@ def _nameless_files(pids: Iterable[int]) -> _Nameless:
     for pid in pids:
         for descriptor in _entries(f"/proc/{pid}/fd"):
             with suppress(OSError):
-                found = os.stat(descriptor)  # noqa: PTH116  a thousand of them each second
+                found = os.stat(descriptor)  # noqa: PTH116  called a thousand times per second
                 if found.st_nlink or not stat.S_ISREG(found.st_mode):
                     continue
                 key = (found.st_dev, found.st_ino)

@@ -1,4 +1,4 @@
-"""Runs a program that may only read some files, and write to one folder.
+"""Program that runs a command which may only read given files, and write to one folder.
 
 python -I locked.py FOLDER READS... -- COMMAND...
 
@@ -15,7 +15,7 @@ _DEVICES = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom"
 
 
 def main(arguments: list[str]) -> int:
-    """Give up all other rights, then execute the program."""
+    """Give up all other rights, then execute the command."""
     from odfpy.sandbox.landlock import restrict_files
 
     end = arguments.index("--")
@@ -30,6 +30,6 @@ def main(arguments: list[str]) -> int:
 
 
 if __name__ == "__main__":
-    # Isolated Python has no folder of ours on its path, and imports no module from the folder of the script.
+    # Isolated Python does not have this folder on its path, and imports no module from the folder of the script.
     sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))  # noqa: PTH100, PTH120
     raise SystemExit(main(sys.argv[1:]))

@@ -1,8 +1,8 @@
-"""A seccomp filter for sandboxes: it disables system calls that nothing inside needs.
+"""Seccomp filter for sandboxes: disables system calls that are not needed inside.
 
 It closes gaps of namespaces: sockets outside of any network namespace (AF_VSOCK leads to the host of a virtual
-machine), memory that limits do not cover (unnamed files, System V shared memory), and io_uring, which creates sockets
-past any filter.
+    machine), memory that is not limited (unnamed files, System V shared memory), and io_uring, which creates sockets
+    without passing the filter.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ class _Machine:
     """The system calls of a processor architecture.
 
     Attributes:
-        architecture: its number (`AUDIT_ARCH_...`).
-        socket: the call that creates a socket.
-        forbidden: calls that fail as if the kernel did not have them: memfd_create, shmget, msgget, semget, keyctl,
-            add_key, request_key; and those that have the same number everywhere, see `_FORBIDDEN`.
+        architecture: number of the architecture (`AUDIT_ARCH_...`).
+        socket: number of the call that creates a socket.
+        forbidden: numbers of calls that fail as if the kernel did not have them: memfd_create, shmget, msgget, semget,
+            keyctl, add_key, request_key. Calls with the same number on every architecture are in `_FORBIDDEN`.
     """
 
     architecture: int
@@ -53,13 +53,13 @@ _MACHINES: Final = {
 
 
 def forbid_odd_calls(families: Sequence[int] = USUAL) -> bool:
-    """Disable unneeded system calls in this process and those that it starts.
+    """Disable unneeded system calls in this process and its children.
 
     Args:
-        families: families of sockets that can be created; pairs of connected sockets always can.
+        families: permitted socket families; pairs of connected sockets are always permitted.
 
     Returns:
-        Whether it was possible: the processor may be unknown, or the kernel may lack filters.
+        False if it is impossible, since the processor is unknown or the kernel has no filters.
     """
     machine = _MACHINES.get(platform.machine())
     if machine is None or ctypes.sizeof(ctypes.c_void_p) != struct.calcsize("Q"):
@@ -73,21 +73,21 @@ def forbid_odd_calls(families: Sequence[int] = USUAL) -> bool:
 
 
 def _program(machine: _Machine, families: Sequence[int]) -> list[bytes]:
-    """Return the filter: instructions of the Berkeley Packet Filter over `struct seccomp_data`."""
-    # As on an older kernel: a library that tries such a call continues without it; killing would end Java.
+    """Return the filter, as Berkeley Packet Filter instructions over `struct seccomp_data`."""
+    # Same as on an older kernel: a library continues without the call; killing the process would end Java.
     absent = _ERROR | errno.ENOSYS
     calls = (*machine.forbidden, *_FORBIDDEN)
     return [
         _step(_LOAD, _ARCHITECTURE),
-        *_unless(machine.architecture, _KILL),  # calls of another architecture have other numbers
+        *_unless(machine.architecture, _KILL),  # calls of other architectures have other numbers
         _step(_LOAD, _NUMBER),
-        # The x32 interface has the same architecture, but other numbers, which would bypass the list below.
+        # The x32 interface has the same architecture but other numbers, which would bypass the list below.
         _step(_IF_AT_LEAST, _X32, 0, 1),
         _step(_RETURN, absent),
         *(step for call in calls for step in _when(call, absent)),
         _step(_IF_EQUAL, machine.socket, 1, 0),
         _step(_RETURN, _ALLOW),
-        _step(_LOAD, _FIRST_ARGUMENT),  # the kernel uses only its lower half, too
+        _step(_LOAD, _FIRST_ARGUMENT),  # the kernel also uses its lower half only
         *(step for family in families for step in _when(family, _ALLOW)),
         _step(_RETURN, _ERROR | errno.EAFNOSUPPORT),
     ]

@@ -1,9 +1,9 @@
-"""Running a function in a sandbox: in processes that can only see, reach and use what they are given.
+"""Running a function in a sandbox, in processes with restricted files, network and resources.
 
-    owner       starts the supervisor; it is outside of the sandbox
-    supervisor  holds the namespaces, shows files for a request and removes them again
-    init        the first process inside; starts the sandboxed process and reaps its orphans
-    sandboxed process   runs the function, and may start further processes
+    owner              starts the supervisor; it is outside of the sandbox
+    supervisor         holds the namespaces, shows files for a request and removes them again
+    init               the first process inside; starts the sandboxed process and reaps orphans
+    sandboxed process  runs the function, and may start further processes
 
 All of them end with the supervisor, and the supervisor ends with the owner.
 """
@@ -43,7 +43,7 @@ _NAMESPACES: Final = (
 _GET_FLAGS, _SET_FLAGS, _IS_UP = 0x8913, 0x8914, 1
 _SETUP_SECONDS: Final = 30.0
 _MAX_SIZE: Final = 64 << 20
-# Landlock as a second layer: none of these can be modified, whatever happens to the mounts.
+# Landlock as a second layer: these cannot be modified, even if mounts are changed.
 _NEVER_CHANGED: Final = ("usr", "bin", "sbin", "lib", "lib32", "lib64", "libx32", "etc", "proc", "sys", "nix", "gnu")
 
 
@@ -55,7 +55,7 @@ class Sandbox:
     """Sandboxed processes, as seen from outside.
 
     Attributes:
-        pid: process to kill to end all of them.
+        pid: id of the process to kill in order to end all of them.
     """
 
     def __init__(self, child: int, pid: int, supervisor: socket.socket | None) -> None:
@@ -67,10 +67,10 @@ class Sandbox:
         self._waiting = threading.Lock()
 
     def grant(self, reads: Iterable[str], folders: Iterable[str]) -> None:
-        """Show files and folders to read, and folders to write to, until `revoke`.
+        """Show readable files and writable folders until `revoke`.
 
-        Landlock cannot be widened: a folder to write to must be below a top-level folder that was there to write to
-        when the sandbox began.
+        Landlock cannot be extended: a writable folder must be below a top-level folder that was writable when the
+            sandbox was started.
 
         Raises:
             SandboxError: a file cannot be shown.
@@ -88,7 +88,7 @@ class Sandbox:
         try:
             _send(self._supervisor, what)
             answer = _receive(self._supervisor)
-        except TimeoutError as error:  # its late answer would be taken for that to the next message
+        except TimeoutError as error:  # a late answer would be taken for the answer to the next message
             self.kill()
             raise SandboxError("the sandbox did not answer, and was stopped") from error
         except (OSError, ValueError) as error:
@@ -97,7 +97,7 @@ class Sandbox:
             raise SandboxError(answer)
 
     def exit_code(self, seconds: float | None = 0) -> int | None:
-        """Return the exit code, negative for a signal, None while it runs; optionally wait for it."""
+        """Return the exit code, negative for a signal, None while the process runs; optionally wait for the end."""
         if self._code is None and select.select([self._ended], [], [], seconds)[0]:
             with self._waiting:
                 if self._code is None:
@@ -105,10 +105,10 @@ class Sandbox:
         return self._code
 
     def kill(self) -> None:
-        """Kill all processes and wait until they have exited."""
+        """Kill all processes, and wait until they have exited."""
         if self.exit_code() is None:
             with suppress(ProcessLookupError):
-                # In namespaces, this is their first process: when it dies, the kernel kills all others there.
+                # In namespaces, this is the first process: when it dies, the kernel kills all other ones.
                 os.kill(self.pid, signal.SIGKILL)
             self.exit_code(None)
 
@@ -118,12 +118,12 @@ def run_confined(work: Callable[[], int], view: View, limits: ProcessLimits, kee
 
     Args:
         work: function that returns an exit code.
-        view: files that it sees.
-        limits: its resource limits.
-        keep: descriptors that stay open in it, besides the standard ones.
+        view: the visible files.
+        limits: the resource limits.
+        keep: descriptors that stay open, besides the standard ones.
 
     Raises:
-        SandboxError: the kernel refuses; nothing was run.
+        SandboxError: the kernel does not permit it; the function was not run.
     """
     ours, theirs = socket.socketpair()
     child = _fork(lambda: _supervise(theirs, work, view, limits), (*keep, theirs.fileno()))
@@ -151,14 +151,14 @@ def run_restricted(
 ) -> Sandbox:
     """Run a function in a process restricted by Landlock alone, where namespaces are not permitted.
 
-    It can see other processes and has the network of the machine.
+    The process can see other processes, and has the network of the machine.
 
     Args:
         work: function that returns an exit code.
-        reads: files and folders that it may read.
-        folders: folders that it may write to.
-        limits: its resource limits.
-        keep: descriptors that stay open in it, besides the standard ones.
+        reads: readable files and folders.
+        folders: writable folders.
+        limits: the resource limits.
+        keep: descriptors that stay open, besides the standard ones.
 
     Raises:
         SandboxError: this kernel has no Landlock.
@@ -179,7 +179,7 @@ def run_restricted(
 
 
 def run_unconfined(work: Callable[[], int], keep: Iterable[int] = ()) -> Sandbox:
-    """Run a function in a separate process with the rights of this one."""
+    """Run a function in a separate process with the rights of this process."""
 
     def run() -> int:
         syscalls.die_with_parent(signal.SIGKILL)
@@ -196,7 +196,7 @@ def _supervise(owner: socket.socket, work: Callable[[], int], view: View, limits
     user, group = os.getuid(), os.getgid()
     try:
         _leave_namespaces()
-        # After `unshare`: new credentials clear the parent-death signal.
+        # After `unshare`, since new credentials clear the parent-death signal.
         syscalls.die_with_parent(signal.SIGKILL)
         _be_the_same(user, group)
         _connect_to_oneself()
@@ -204,9 +204,9 @@ def _supervise(owner: socket.socket, work: Callable[[], int], view: View, limits
             syscalls.forget_keyring()
         tree = Tree(view)
         ready, report = os.pipe()
-        # Init gets no copy of `owner`: the sandboxed process could use it to answer instead of the supervisor.
+        # Init must not have `owner`: the sandboxed process could use it to answer instead of the supervisor.
         init = _fork(lambda: _init(report, work, tree, limits), closing=(owner.fileno(), ready))
-        # The pipe is at its end only when all writing ends are closed, so close this one before reading.
+        # The pipe is at its end when all writing ends are closed, so close this one before reading.
         os.close(report)
         with os.fdopen(ready, encoding="utf-8") as words:
             trouble = words.read()
@@ -224,9 +224,9 @@ def _leave_namespaces() -> None:
 
 
 def _be_the_same(user: int, group: int) -> None:
-    """Map the user to the same id inside as outside: files keep their owner."""
-    # Otherwise the kernel does not permit unprivileged processes to map groups: dropping a group could open files
-    # that deny it.
+    """Map the user to the same id inside as outside, so that files keep their owner."""
+    # Without this, the kernel does not let unprivileged processes map groups: by dropping a group, a process could gain
+    # access to files that are denied to the group.
     Path("/proc/self/setgroups").write_text("deny")
     Path("/proc/self/uid_map").write_text(f"{user} {user} 1")
     Path("/proc/self/gid_map").write_text(f"{group} {group} 1")
@@ -242,14 +242,14 @@ def _connect_to_oneself() -> None:
 
 
 def _serve(owner: socket.socket, tree: Tree, init: int) -> int:
-    """Show files as the owner requests until init exits; return its exit status."""
+    """Show files as the owner requests until init exits; return the exit status of init."""
     end = os.pidfd_open(init)
     while True:
         if end in select.select([owner.fileno(), end], [], [])[0]:
             code = os.waitstatus_to_exitcode(os.waitpid(init, 0)[1])
             if code < 0:
-                # Exit by the same signal, so that the owner learns how the sandboxed process ended: by the OOM killer,
-                # or a crash.
+                # Exit by the same signal, so that the owner learns how the sandboxed process ended, for example by the
+                # OOM killer or a crash.
                 signal.signal(-code, signal.SIG_DFL) if -code not in (signal.SIGKILL, signal.SIGSTOP) else None
                 os.kill(os.getpid(), -code)
             return code
@@ -259,7 +259,7 @@ def _serve(owner: socket.socket, tree: Tree, init: int) -> int:
             os.kill(init, signal.SIGKILL)
             continue
         trouble = ""
-        # Always remove earlier grants: files of one request must not be visible to the next.
+        # Always remove earlier grants: files of one request must not be visible to the next one.
         tree.revoke()
         if asked:
             try:
@@ -279,14 +279,14 @@ def _init(told: int, work: Callable[[], int], tree: Tree, limits: ProcessLimits)
         syscalls.unshare(syscalls.CLONE_NEWNS)
         tree.enter()
         with suppress(OSError):
-            # In its own namespace a process has all capabilities again, and with them access to most kernel bugs.
+            # A process has all capabilities in its own namespace, and with them access to many kernel bugs.
             Path("/proc/sys/user/max_user_namespaces").write_text("0")  # no nested namespaces
         limit_this_process(limits)
-        # Before capabilities are dropped, since mounting needs them; after the limits, since some are files of `/proc`.
+        # Before capabilities are dropped, since mounting needs them; after the limits, since some are set in `/proc`.
         tree.seal()
         syscalls.drop_capabilities()
         syscalls.gain_nothing()
-        # After `enter`: a process under Landlock cannot mount or change its root.
+        # After `enter`, since a process under Landlock cannot mount or change its root.
         if landlock_version():
             top = [f"/{name}" for name in os.listdir("/") if name not in _NEVER_CHANGED]  # noqa: PTH208
             restrict_files(["/"], top)
@@ -297,8 +297,7 @@ def _init(told: int, work: Callable[[], int], tree: Tree, limits: ProcessLimits)
     os.close(told)
     child = _fork(work)
     while True:
-        # The first process of a namespace inherits all orphans. If it does not reap them, they fill the process
-        # table.
+        # The first process of a namespace inherits all orphans. Without reaping, they would fill the process table.
         ended, status = os.waitpid(-1, 0)
         if ended == child:
             code = os.waitstatus_to_exitcode(status)
@@ -311,9 +310,9 @@ def _fork(work: Callable[[], int], keep: Iterable[int] | None = None, *, closing
     Args:
         work: the function.
         keep: descriptors that stay open, besides the standard ones; None for all.
-        closing: descriptors that do not.
+        closing: descriptors to close in the child.
     """
-    # Flush first: the child has a copy of the buffers, and would write it again on exit.
+    # Flush first: the child has a copy of the buffers, and would write them again on exit.
     sys.stdout.flush()
     sys.stderr.flush()
     child = os.fork()
@@ -333,7 +332,7 @@ def _run(work: Callable[[], int], keep: Iterable[int] | None, closing: Iterable[
             for low, high in zip(bounds, [*bounds[1:], os.sysconf("SC_OPEN_MAX")], strict=True):
                 os.closerange(low + 1, high)
         code = work()
-    except BaseException:  # noqa: BLE001  nothing of the parent's may be run
+    except BaseException:  # noqa: BLE001  no code of the parent may run
         traceback.print_exc()
     finally:
         with suppress(Exception):

@@ -1,4 +1,4 @@
-"""System calls for sandboxes that Python has no functions for (some before 3.12). Each raises OSError."""
+"""System calls for sandboxes without a function in Python (some before 3.12). Each raises OSError."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _STEP: Final = 8
 _LAST_CAPABILITY: Final = 63
 _CAPABILITY_VERSION_3: Final = 0x2008_0522
 _KEYCTL_JOIN_SESSION_KEYRING: Final = 1
-_MOUNT_SETATTR: Final = 442  # since some years, new calls have the same number on every processor
+_MOUNT_SETATTR: Final = 442  # recent calls have the same number on every processor
 _PIVOT_ROOT: Final = {"x86_64": 155, "aarch64": 41, "riscv64": 41}
 _KCMP: Final = {"x86_64": 312, "aarch64": 272, "riscv64": 272}
 _KCMP_VM: Final = 1
@@ -66,12 +66,12 @@ def _checked(result: int, what: str) -> int:
 
 
 def syscall(number: int, *arguments: Any, what: str) -> int:
-    """Any system call by its number."""
+    """Call a system call by its number."""
     return _checked(int(_libc().syscall(ctypes.c_long(number), *arguments)), what)
 
 
 def unshare(flags: int) -> None:
-    """Move to new namespaces."""
+    """Move this process to new namespaces."""
     _checked(_libc().unshare(ctypes.c_int(flags)), "unshare")
 
 
@@ -80,7 +80,7 @@ def mount(source: str | None, target: str, kind: str | None, flags: int, data: s
 
     Args:
         source: the device or folder, None for none.
-        target: the folder that it appears at.
+        target: the mount point.
         kind: type of the file system, None for a bind mount.
         flags: `MS_...` flags.
         data: options of the file system.
@@ -90,12 +90,12 @@ def mount(source: str | None, target: str, kind: str | None, flags: int, data: s
 
 
 def restrict_mount(target: str, attributes: int, *, recursive: bool = True) -> None:
-    """Restrict a mount, and optionally those below it; other restrictions stay (Linux 5.12).
+    """Restrict a mount, and optionally those below it; existing restrictions remain (Linux 5.12).
 
     Args:
         target: the folder of the mount.
         attributes: `MOUNT_ATTR_...` flags to set.
-        recursive: whether mounts below it are restricted, too.
+        recursive: whether to include mounts below it.
     """
     wanted = MountAttributes(attr_set=attributes)
     syscall(
@@ -110,8 +110,8 @@ def restrict_mount(target: str, attributes: int, *, recursive: bool = True) -> N
 
 
 def unmount(target: str) -> None:
-    """Unmount."""
-    # Detached, since a plain unmount fails while any process has a file open there.
+    """Unmount a mount point."""
+    # Detached, since a plain unmount fails while a process has a file open in it.
     _checked(_libc().umount2(os.fsencode(target), ctypes.c_int(MNT_DETACH)), f"unmount {target}")
 
 
@@ -119,11 +119,11 @@ def change_root(folder: str) -> None:
     """Make a mount the root of this mount namespace, and detach the old one.
 
     Raises:
-        OSError: the call is refused, or the processor is unknown.
+        OSError: the call is not permitted, or the processor is unknown.
     """
     os.chdir(folder)
     number = _PIVOT_ROOT.get(platform.machine(), -1)
-    # Same path for both, so that no folder is needed for the old root. It is then on top, where `.` finds it.
+    # The same path for both needs no folder for the old root, which is then on top, at `.`.
     syscall(number, b".", b".", what="pivot_root")
     unmount(".")
     os.chdir("/")
@@ -135,12 +135,12 @@ def die_with_parent(signal: int) -> None:
 
 
 def gain_nothing() -> None:
-    """No program that this process or its children start has more rights than they have."""
+    """Prevent this process and its children from gaining rights by running programs."""
     _checked(_libc().prctl(_PR_SET_NO_NEW_PRIVS, ctypes.c_ulong(1), 0, 0, 0), "no_new_privs")
 
 
 def filter_system_calls(steps: bytes) -> None:
-    """Install a system call filter in this process and those that it starts, permanently."""
+    """Install a system call filter in this process and its children, permanently."""
     wanted = _Filter(len(steps) // _STEP, steps)
     _checked(
         _libc().prctl(_PR_SET_SECCOMP, ctypes.c_ulong(_SECCOMP_MODE_FILTER), ctypes.byref(wanted), 0, 0), "seccomp"
@@ -164,7 +164,7 @@ def forget_keyring() -> None:
 
 
 def share_memory(one: int, other: int) -> bool:
-    """Return whether two processes share an address space; False if the kernel does not tell."""
+    """Return whether two processes share an address space; False if the kernel does not report it."""
     number = _KCMP.get(platform.machine())
     if number is None:
         return False

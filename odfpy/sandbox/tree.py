@@ -1,7 +1,7 @@
-"""The file system of a sandbox: an empty one, with parts of the real one mounted under their own paths.
+"""The file system of a sandbox: an empty one, with parts of the real one mounted at their own paths.
 
-It exists twice. The supervisor's copy can be changed. The copy of the confined processes is read-only and follows it,
-so that files for a request appear and disappear there while they run.
+There are two copies. The supervisor's copy can be changed. The copy of the sandboxed processes is read-only and
+receives these changes, so that files for a request appear and disappear while they run.
 """
 
 from __future__ import annotations
@@ -56,7 +56,8 @@ class Tree:
         for place in (self._root, self._stage):
             os.mkdir(place, 0o700)  # noqa: PTH102
             mount("tmpfs", place, "tmpfs", MS_NOSUID | MS_NODEV, _SMALL)
-        # Grants reach the sandboxed process through it. Before the first mount below it, which is then shared, too.
+        # Shared, so that grants propagate to the sandboxed process. Before the first mount below it, which inherits
+        # this.
         mount(None, self._root, None, MS_SHARED)
         for path in view.reads:
             self._show(path, _READ_ONLY)
@@ -73,26 +74,26 @@ class Tree:
 
     def enter(self) -> None:
         """Make the tree the read-only root of this process, which has a copy of the mount namespace."""
-        # Slave, not private: mounts of the supervisor must still arrive here, but none propagate back.
+        # Slave, not private: mounts of the supervisor must propagate here, but not back.
         mount(None, "/", None, MS_REC | MS_SLAVE)
         mount("proc", self._in_root("/proc"), "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC)
         change_root(self._root)
 
     @staticmethod
     def seal() -> None:
-        """Make the root and `/proc` read-only for everybody; call it after `enter`."""
+        """Make the root and `/proc` read-only; must be called after `enter`."""
         for place in ("/", "/proc"):
             restrict_mount(place, ATTR_RDONLY, recursive=False)
 
     def grant(self, reads: Iterable[str], folders: Iterable[str]) -> None:
         """Show files for a request; `revoke` removes them.
 
-        Mounts inside a granted folder are not shown: our own tree may be one, and an unmount there would propagate
-        here.
+        Mounts inside a granted folder are not shown: this tree may be one of them, and an unmount there would propagate
+            here.
 
         Args:
-            reads: files or folders to read.
-            folders: folders to write to.
+            reads: readable files or folders.
+            folders: writable folders.
 
         Raises:
             OSError: a file cannot be shown.
@@ -101,7 +102,7 @@ class Tree:
         wanted = [
             path
             for path in topmost(reads)
-            # The confined process reports missing files itself.
+            # The sandboxed process reports missing files itself.
             if not self.view.shows(path)
             and not any(is_in(path, folder) for folder in writable)
             and os.path.exists(path)  # noqa: PTH110
@@ -148,7 +149,7 @@ class Tree:
         self._granted.append(place)
 
     def _show(self, path: str, attributes: int, *, recursive: bool = True) -> str:
-        """Mount a file or folder under its own name; its restrictions apply before anyone sees it."""
+        """Mount a file or folder at its own path; its restrictions apply before it becomes visible."""
         stage = f"{self._stage}/{'folder' if os.path.isdir(path) else 'file'}"  # noqa: PTH112
         _make_place(stage, path)
         mount(path, stage, None, MS_BIND | (MS_REC if recursive else 0))
@@ -165,7 +166,7 @@ class Tree:
     def _hide(self, path: str) -> None:
         place = self._in_root(path)
         if not os.path.isdir(place):  # noqa: PTH112
-            return  # it does not exist anyway
+            return  # does not exist anyway
         mount("tmpfs", place, "tmpfs", MS_NOSUID | MS_NODEV, _SMALL)
         for shown in self.view.reads:
             if is_in(shown, path):

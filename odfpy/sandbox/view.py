@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-# Programs and libraries, time zones, and what the linker and Debian's Java need elsewhere. No accounts, settings or
+# Programs and libraries, time zones, and other files that the linker and Debian's Java need. No accounts, settings or
 # hosts; of /usr neither local additions (/usr/local) nor documentation, sources and data.
 _SYSTEM: Final = (
     *(f"/usr/{name}" for name in ("bin", "lib", "lib32", "lib64", "libx32", "share/zoneinfo", "share/javazi")),
@@ -24,12 +24,12 @@ _LIBRARIES: Final = ("site-packages", "dist-packages")
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """The visible files, under their own paths; no others exist inside.
+    """The visible files, at their own paths; no other files exist inside.
 
     Attributes:
         reads: readable files and folders, none inside another.
-        folder: the private folder, which is writable.
-        hidden: a folder that is not visible even inside a readable folder.
+        folder: the private, writable folder.
+        hidden: a folder that is not visible even if it is inside of a readable one.
     """
 
     reads: tuple[str, ...]
@@ -59,10 +59,10 @@ def topmost(paths: Iterable[str]) -> tuple[str, ...]:
 
 
 def view_of_python(*more: Path, folder: Path, hidden: Path | None = None) -> View:
-    """Return a view in which this Python runs, with its installed packages and our modules.
+    """Return a view in which this Python runs, with its installed packages and the modules of odfpy.
 
     Args:
-        more: further files and folders that can be read.
+        more: further readable files and folders.
         folder: the private folder.
         hidden: see `View`.
     """
@@ -82,7 +82,7 @@ def _python_parts() -> Iterable[str]:
             break
         link = link.parent / link.readlink()
     for entry in sys.path:
-        # Other folders of the path are working folders, with more than modules.
+        # Other folders of the path are working folders, which contain more than modules.
         if Path(entry).name in _LIBRARIES or entry.endswith(".zip"):
             yield str(Path(entry).absolute())
     yield str(Path(__file__).absolute().parents[1])

@@ -153,8 +153,10 @@ def create_app(
     app.state.gate = QueryGate(settings)
     app.state.engines = ServedEngines(workspaces[0], settings.query_memory, settings.query_timeout)
     limits = (settings.query_memory, settings.ingest_timeout)
-    app.state.own_engines = {one.storage.root: ServedEngines(one, *limits) for one in workspaces}
-    app.state.ingests = Ingests({one.storage.root: one.engines.registry.with_limits(*limits) for one in workspaces})
+    app.state.own_engines = {served.storage.root: ServedEngines(served, *limits) for served in workspaces}
+    app.state.ingests = Ingests(
+        {served.storage.root: served.engines.registry.with_limits(*limits) for served in workspaces}
+    )
     app.state.verifications = Verifications(workspaces)
     app.state.node_keys = partial(answer_keys, workspaces[0].root)
     app.add_middleware(BoundedBodies, settings=settings, budget=app.state.budget, storages=app.state.datasets.storages)
@@ -184,16 +186,16 @@ def _routes() -> Sequence[BaseRoute]:
     router.include_router(rest_query.router)
     router.include_router(rest_login.router)
     router.include_router(rest_session.router)
-    for one in ADMINISTRATION:
-        router.include_router(one)
+    for routed in ADMINISTRATION:
+        router.include_router(routed)
     router.include_router(lineage.server)
     router.include_router(automation_overview.router)
     router.include_router(ui.router)
-    for one in ARCHIVE_ROUTERS:
-        router.include_router(one)
-    for one in DATASET_ROUTERS:
-        router.include_router(one, prefix="/{name}", dependencies=[Depends(_by_name)])
-        router.include_router(one, prefix="/{account}/{name}", dependencies=[Depends(_by_account)])
+    for routed in ARCHIVE_ROUTERS:
+        router.include_router(routed)
+    for routed in DATASET_ROUTERS:
+        router.include_router(routed, prefix="/{name}", dependencies=[Depends(_by_name)])
+        router.include_router(routed, prefix="/{account}/{name}", dependencies=[Depends(_by_account)])
     return router.routes
 
 

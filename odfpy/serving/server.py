@@ -187,8 +187,8 @@ def listen(host: str, port: int) -> socket.socket:
         CannotServe: the address is not available.
     """
     try:
-        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
-        family, _, _, _, address = found[0]
+        addresses = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+        family, _, _, _, address = addresses[0]
         listener = socket.create_server(address[:2], family=family, backlog=_BACKLOG)
         # Inherited by connections: otherwise a small response waits 40 ms for the client's acknowledgement.
         listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)

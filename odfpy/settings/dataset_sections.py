@@ -1,4 +1,4 @@
-"""The settings of one dataset. A new one also has a row in `docs/cli.md`."""
+"""The settings of one dataset. A new setting also needs a row in `docs/cli.md`."""
 
 # No `from __future__ import annotations` here, as in `sections`.
 
@@ -24,7 +24,7 @@ class WatermarkSection(Section):
 
 
 class RetractionsSection(Section):
-    """Retractions that a snapshot brings."""
+    """Limits on the retractions of a snapshot."""
 
     NAME = "retractions"
 
@@ -38,7 +38,7 @@ class RetractionsSection(Section):
 
 
 class CopySection(Section):
-    """The copy of a dataset that is here."""
+    """The local copy of a dataset."""
 
     NAME = "copy"
 

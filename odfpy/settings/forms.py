@@ -1,4 +1,4 @@
-"""Forms of values that settings have."""
+"""Types of the values of settings."""
 
 # No `from __future__ import annotations` here, as in `sections`.
 
@@ -10,11 +10,11 @@ from odfpy.settings.setting import Bounds, Form, SizeBounds
 Count = Annotated[int, Bounds(0)]
 Positive = Annotated[int, Bounds(1)]
 Port = Annotated[int, Bounds(1, 65535)]
-Text = Annotated[str, Form(".*", "text")]  # of one line
+Text = Annotated[str, Form(".*", "text")]  # on a single line
 _SIZE: Final = "[0-9]{1,15}[kmgtKMGT]"
-_ADDRESSES: Final = 1 << 47  # bytes that a process can have
+_ADDRESSES: Final = 1 << 47  # address space of a process, in bytes
 Size = Annotated[str, Form(_SIZE, "a size such as 512m or 2g, up to 128t"), SizeBounds(0, _ADDRESSES)]
-# Spark wants 450 MiB of a heap, of which Java counts two thirds.
+# Spark requires a heap of 450 MiB, of which Java counts two thirds.
 Heap = Annotated[str, Form(_SIZE, "a size from 700m on, such as 2g"), SizeBounds(700 << 20, _ADDRESSES)]
 Master = Annotated[
     str,

@@ -1,10 +1,11 @@
 """All settings, in the order of `odf config list`: those of a workspace, and those of a dataset.
 
-Each is declared as `name: Annotated[type, Help(sentence)] = default` in its section. `max_rows` in `ServeSection` is
-`serve.maxRows` in files. A new setting also has a row in `docs/cli.md` and in `workspace_template/.odf/config.yaml`.
+Each setting is declared as `name: Annotated[type, Help(sentence)] = default` in its section. `max_rows` in
+`ServeSection` is `serve.maxRows` in files. A new setting also needs a row in `docs/cli.md` and in
+`workspace_template/.odf/config.yaml`.
 """
 
-# No `from __future__ import annotations` here: annotations are read when a command starts, and text takes longer.
+# No `from __future__ import annotations` here: annotations are evaluated at each start, and as text they take longer.
 
 from typing import Annotated, Literal
 
@@ -31,7 +32,7 @@ from odfpy.settings.setting import Help, Section, Setting, settings_in
 
 
 class CommandsSection(Section):
-    """Commands, as processes."""
+    """Execution of commands."""
 
     NAME = "commands"
 
@@ -104,7 +105,7 @@ class ProofsSection(Section):
 
 
 class ServeSection(Section):
-    """Limits of `odf serve`; `odfpy.serving.settings.ServeSettings` has what cannot be set in a file."""
+    """Limits of `odf serve`; options that cannot be set in a file are in `odfpy.serving.settings.ServeSettings`."""
 
     NAME = "serve"
 

@@ -1,8 +1,8 @@
 """Declarations of settings, and the validation of values.
 
-Declarations are plain classes, so that defaults cost nothing when a command starts. pydantic validates values, and is
-only loaded if there is one: in a file, or from `odf config set`. pydantic-core suffices for single values, and loads in
-a third of the time of pydantic's models (docs/adr/0032-settings.md).
+Declarations are plain classes, so that defaults take no time when a command starts. Values are validated by pydantic,
+which is only imported if there is a value: in a file, or from `odf config set`. pydantic-core suffices for single
+values, and its import takes a third of the time of pydantic's models (docs/adr/0032-settings.md).
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ class Form:
     """The syntax of a text value.
 
     Attributes:
-        pattern: a regular expression for the complete text.
-        words: a description for people.
+        pattern: regular expression for the complete text.
+        words: description for users.
     """
 
     pattern: str
@@ -51,7 +51,7 @@ class Form:
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """The minimum of numbers, and their maximum if they have one."""
+    """The minimum of numbers, and their maximum if there is one."""
 
     least: int
     most: int | None = None
@@ -70,10 +70,10 @@ class SizeBounds:
 
 
 class Section:
-    """A group of settings, with the values in force.
+    """A group of settings, with their current values.
 
-    Subclasses declare each setting as an attribute: its name in snake case, `Annotated` with `Help` and perhaps more,
-    and its default. Their order is that of `odf config list`.
+    Subclasses declare each setting as an attribute: name in snake case, `Annotated` with `Help` and optional
+        constraints, and default. Their order is that of `odf config list`.
     """
 
     NAME: ClassVar[str]
@@ -91,10 +91,10 @@ class Setting:
 
     Attributes:
         key: dotted name, as in `engine.idleTimeout`.
-        attribute: its name in the section.
+        attribute: name of its attribute in the section.
         type: type of its values, without None.
-        default: default value, None for none.
-        help: its help text.
+        default: default value, None if there is none.
+        help: help text.
         marks: further constraints: `Form`, `Bounds`, `SizeBounds`.
     """
 
@@ -107,12 +107,12 @@ class Setting:
 
     @property
     def description(self) -> str:
-        """Return the help text, in one line."""
+        """Return the help text, on one line."""
         return self.help.sentence
 
     @property
     def variable(self) -> str:
-        """Return the name of the environment variable that sets it, as in `ODF_ENGINE_IDLE_TIMEOUT`."""
+        """Return the name of its environment variable, as in `ODF_ENGINE_IDLE_TIMEOUT`."""
         return f"ODF_{self.key.partition('.')[0]}_{self.attribute}".upper()
 
     @property
@@ -130,12 +130,12 @@ class Setting:
         return {str: "text", int: "a whole number", bool: "true or false"}[self.type]
 
     def accepts(self, value: object) -> bool:
-        """Return whether a value is accepted."""
+        """Return whether a value is valid."""
         bounds = [mark for mark in self.marks if isinstance(mark, SizeBounds)]
         return self._validator.isinstance_python(value) and all(bound.allow(str(value)) for bound in bounds)
 
     def read(self, text: str) -> Value:
-        """Parse a text from the command line; the result may still be rejected by `accepts`."""
+        """Parse a text from the command line; the result may still be invalid."""
         if self.type is bool and text.lower() in ("true", "false"):
             return text.lower() == "true"
         if self.type is int and text.isascii() and text.isdecimal():
@@ -146,7 +146,7 @@ class Setting:
     def _validator(self) -> SchemaValidator:
         from pydantic_core import SchemaValidator, core_schema
 
-        # Strict: the text "1" is not a number, and the number 1 not a boolean.
+        # Strict: the text "1" is not a number, and the number 1 is not a boolean.
         if get_origin(self.type) is Literal:
             return SchemaValidator(core_schema.literal_schema(list(get_args(self.type))))
         if self.type is bool:
@@ -172,7 +172,7 @@ def _setting(section: type[Section], name: str, declared: Any) -> Setting:
 
 
 def _unwrapped(declared: Any) -> tuple[Any, list[Any]]:
-    """Split a type into that of the values, without None, and all annotations."""
+    """Split an annotation into the type of the values, without None, and all annotations."""
     if get_origin(declared) is Annotated:
         kind, marks = _unwrapped(declared.__origin__)
         return kind, [*marks, *declared.__metadata__]

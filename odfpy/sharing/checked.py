@@ -24,7 +24,7 @@ def shared_files(kind: SourceKind, location: str) -> TableSource:
         location: path or URL of a folder or metadata file; or `catalog:namespace.table`.
 
     Raises:
-        CannotShare: it does not exist, or a part of it cannot be shared.
+        CannotShare: the table does not exist, or a part of it cannot be shared.
         SchemaError: a column has a type that cannot be shared.
     """
     if is_remote(location):
@@ -40,7 +40,7 @@ def shared_files(kind: SourceKind, location: str) -> TableSource:
 
 
 def check_columns(table: ReadableTable, columns: Sequence[str] | None, rows: str | None) -> None:
-    """Check that a table has the columns that a grant names; a table without data may still get any.
+    """Check that a table has the columns that a grant names; for a table without data, any columns are accepted.
 
     Args:
         table: the table.
@@ -51,16 +51,16 @@ def check_columns(table: ReadableTable, columns: Sequence[str] | None, rows: str
         UsageError: a column does not exist; the message suggests a similar name.
         InvalidCondition: the condition names a column that does not exist.
     """
-    there = table.schema(table.latest).names
-    if not there:
+    names = table.schema(table.latest).names
+    if not names:
         return
-    known = {name.lower() for name in there}
+    known = {name.lower() for name in names}
     for name in columns or ():
         if name.lower() not in known:
-            hint = did_you_mean(name, there, otherwise=f"It has {', '.join(there)}.")
+            hint = did_you_mean(name, names, otherwise=f"It has {', '.join(names)}.")
             raise UsageError(f"The table has no column {name!r}", hint=hint)
     if rows is not None:
-        check_condition(rows, there)
+        check_condition(rows, names)
 
 
 def check_grant(
@@ -93,17 +93,17 @@ def check_grant(
         for source in tables.values():
             check_columns(open_table(source), columns, rows)
         return []
-    there = _columns_of_tables(tables, open_table)
-    unfit = _without(there, columns, rows)
-    if not there or not all(there.values()):  # a table without data may still get any columns
+    names_by_table = _columns_of_tables(tables, open_table)
+    unfit = _without(names_by_table, columns, rows)
+    if not names_by_table or not all(names_by_table.values()):  # for a table without data, any columns are accepted
         return unfit
-    every = list(dict.fromkeys(name for names in there.values() for name in names))
+    every = list(dict.fromkeys(name for names in names_by_table.values() for name in names))
     known = {name.lower() for name in every}
     for name in columns or ():
         if name.lower() not in known:
             hint = did_you_mean(name, every, otherwise=f"The columns are {', '.join(every)}.")
             raise UsageError(f"No table of {path} has a column {name!r}", hint=hint)
-    if rows is not None and len(_without(there, None, rows)) == len(there):
+    if rows is not None and len(_without(names_by_table, None, rows)) == len(names_by_table):
         missing = [name for name in columns_of(rows) if name.lower() not in known]
         hint = f"The columns are {', '.join(every)}."
         if missing:
@@ -115,25 +115,25 @@ def check_grant(
 def _columns_of_tables(
     tables: Mapping[SharePath, TableSource], open_table: Callable[[TableSource], ReadableTable]
 ) -> dict[SharePath, list[str]]:
-    """Return the columns of each table that can be read at the moment; none for a table without data."""
+    """Return the columns of each table that can be read; none for a table without data."""
     found = {}
     for path, source in tables.items():
         try:
             table = open_table(source)
             found[path] = list(table.schema(table.latest).names)
         except OdfError:
-            continue  # readers get no rows of it, either
+            continue  # callers cannot read its rows, either
     return found
 
 
 def _without(
-    there: Mapping[SharePath, Sequence[str]], columns: Sequence[str] | None, rows: str | None
+    names_by_table: Mapping[SharePath, Sequence[str]], columns: Sequence[str] | None, rows: str | None
 ) -> list[SharePath]:
     """Return the tables with data in which a grant shows nothing."""
     named = {name.lower() for name in columns_of(rows)} if rows is not None else set()
     shown = None if columns is None else {name.lower() for name in columns}
     found = []
-    for path, names in there.items():
+    for path, names in names_by_table.items():
         known = {name.lower() for name in names}
         if known and (not named <= known or (shown is not None and not shown & known)):
             found.append(path)

@@ -8,6 +8,7 @@ function reads a clock, a file or a random number, and there are no subqueries.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from functools import lru_cache
 from typing import Any, Final
 
 from odfpy.data.sql_text import OWN, check_text
@@ -16,6 +17,7 @@ from odfpy.sharing.errors import InvalidCondition
 
 _ATTRIBUTE: Final = "recipient"
 _MAX_LENGTH: Final = 10_000
+_MAX_KEPT: Final = 256  # conditions: each request for a table or a file needs those of its caller
 _BEFORE: Final = "SELECT 1 WHERE "
 _HINT: Final = (
     "Columns, constants, = <> < <= > >=, AND OR NOT, IN, BETWEEN, LIKE, IS NULL, + - * /, CAST, lower, upper, coalesce,"
@@ -24,14 +26,14 @@ _HINT: Final = (
 
 
 def check_condition(text: str, columns: Collection[str] | None = None) -> str:
-    """Validate a condition and return it.
+    """Validate a condition, and return it unchanged.
 
     Args:
         text: the condition.
         columns: columns of the table, None if they are unknown.
 
     Raises:
-        InvalidCondition: it is invalid; the message has the reason.
+        InvalidCondition: the condition is invalid; the message has the reason.
     """
     tree = _tree(text)
     if columns is not None:
@@ -50,31 +52,39 @@ def check_condition(text: str, columns: Collection[str] | None = None) -> str:
 def condition_sql(text: str, attributes: Mapping[str, str]) -> str:
     """Return the condition for one recipient, in DuckDB's SQL.
 
-    An attribute that the recipient lacks is NULL, so that nothing equals it.
+    An attribute that the recipient lacks is NULL, so that no value equals it.
 
     Args:
         text: a validated condition.
         attributes: attributes of the recipient.
 
     Raises:
-        InvalidCondition: it is invalid.
+        InvalidCondition: the condition is invalid.
     """
+    return _condition_sql(text, frozenset(attributes.items()))
+
+
+@lru_cache(_MAX_KEPT)
+def _condition_sql(text: str, attributes: frozenset[tuple[str, str]]) -> str:
     from sqlglot import exp
+
+    values = dict(attributes)
 
     def filled(node: Any) -> Any:
         if not _is_attribute(node):
             return node
-        value = attributes.get(node.expressions[0].this)
+        value = values.get(node.expressions[0].this)
         return exp.null() if value is None else exp.Literal.string(value)
 
     return str(_tree(text).transform(filled).sql("duckdb", identify=True, comments=False))
 
 
-def columns_of(text: str) -> set[str]:
-    """Return the names of the columns in a condition, as written."""
+@lru_cache(_MAX_KEPT)
+def columns_of(text: str) -> frozenset[str]:
+    """Return the names of the columns in a condition, as spelled there."""
     from sqlglot import exp
 
-    return {column.name for column in _tree(text).find_all(exp.Column)}
+    return frozenset(column.name for column in _tree(text).find_all(exp.Column))
 
 
 def _tree(text: str) -> Any:
@@ -113,7 +123,7 @@ def _why(error: Exception) -> str:
         return ""
     first = error.errors[0]
     what = str(first.get("description") or "")
-    if not what or what.startswith("Required keyword"):  # the rest refers to the parser's classes
+    if not what or what.startswith("Required keyword"):  # such a message names classes of the parser
         what = "something is missing"
     is_within = first.get("line", 1) > 1 or (first.get("col") or 0) > len(_BEFORE)
     near = f" near `{first['highlight']}`" if is_within and first.get("highlight") else ""

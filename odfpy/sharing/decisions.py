@@ -34,18 +34,18 @@ class VisiblePart:
 
     @property
     def is_all(self) -> bool:
-        """Return whether nothing is hidden."""
+        """True if nothing is hidden."""
         return self.columns is None and self.rows is None
 
     @property
     def filter_columns(self) -> frozenset[str]:
-        """Return the case-folded names of the columns that its condition uses."""
+        """The case-folded names of the columns that its condition uses."""
         return frozenset() if self.rows is None else frozenset(map(folded, columns_of(self.rows)))
 
-    def fits(self, there: Collection[str]) -> bool:
-        """Return whether it shows anything of a table with these columns, by their case-folded names."""
-        has_column = self.columns is None or any(folded(name) in there for name in self.columns)
-        return has_column and self.filter_columns.issubset(there)
+    def fits(self, names: Collection[str]) -> bool:
+        """Return whether it shows anything of a table with the given columns, by their case-folded names."""
+        has_column = self.columns is None or any(folded(name) in names for name in self.columns)
+        return has_column and self.filter_columns.issubset(names)
 
 
 @dataclass(frozen=True)
@@ -60,24 +60,24 @@ class View:
 
     @cached_property
     def is_all(self) -> bool:
-        """Return whether nothing is hidden."""
+        """True if nothing is hidden."""
         return any(part.is_all for part in self.parts)
 
     def fitted(self, names: Sequence[str]) -> View | None:
         """Return the view of a table, None if it shows nothing there.
 
-        A part shows nothing of a table that has none of its columns, or that lacks one of its condition.
+        A part shows nothing of a table that has none of its columns, or that lacks a column of its condition.
 
         Args:
             names: all columns of the table.
         """
-        there = {folded(name) for name in names}
-        parts = tuple(part for part in self.parts if part.fits(there))
+        folded_names = {folded(name) for name in names}
+        parts = tuple(part for part in self.parts if part.fits(folded_names))
         return View(parts) if parts else None
 
     @property
     def has_all_rows(self) -> bool:
-        """Return whether every row has at least one visible column."""
+        """True if every row has at least one visible column."""
         return self.condition is None
 
     def columns(self, names: Sequence[str]) -> list[str]:
@@ -93,7 +93,7 @@ class View:
 
     @cached_property
     def filter_columns(self) -> frozenset[str]:
-        """Return the case-folded names of the columns that conditions use."""
+        """The case-folded names of the columns that conditions use."""
         return frozenset[str]().union(*(part.filter_columns for part in self.parts))
 
     def names(self, column: str) -> bool:
@@ -102,7 +102,7 @@ class View:
 
     @cached_property
     def condition(self) -> str | None:
-        """Return the condition for visible rows in DuckDB's SQL; None for all."""
+        """The condition for visible rows in DuckDB's SQL; None for all."""
         if any(part.rows is None for part in self.parts):
             return None
         return any_of([part.rows for part in self.parts if part.rows is not None])
@@ -119,7 +119,7 @@ class View:
 
     @cached_property
     def identity(self) -> bytes:
-        """Return bytes that identify the view: files produced for it are bound to them."""
+        """Bytes that identify the view: files produced for it are bound to them."""
         return canonical_json([[None if p.columns is None else list(p.columns), p.rows] for p in self.parts])
 
 
@@ -162,12 +162,12 @@ class CallerAccess:
 
     @property
     def paths(self) -> list[SharePath] | None:
-        """Return the shares, schemas and tables of the grants; None for all that exist."""
+        """The shares, schemas and tables of the grants; None for all that exist."""
         return None if self._grants is None else list({str(grant.path): grant.path for grant in self._grants}.values())
 
     @property
     def few_paths(self) -> list[SharePath] | None:
-        """Return the same if they are few enough for an SQL condition; None if all tables have to be checked."""
+        """`paths` if they are few enough for an SQL condition; None if all tables have to be checked."""
         paths = self.paths
         return paths if paths is not None and len(paths) <= _MAX_PATHS else None
 
@@ -191,6 +191,6 @@ class CallerAccess:
 
 
 def _covers(granted: SharePath, path: SharePath) -> bool:
-    """Return whether the path of a grant is that of a table, or of something that contains it."""
+    """Return whether the path of a grant is that of a table, or of a share or schema that contains it."""
     wanted = ((granted.share, path.share), (granted.schema, path.schema), (granted.table, path.table))
     return all(one is None or folded(one) == folded(other or "") for one, other in wanted)

@@ -75,7 +75,7 @@ class DeclaredTable(_Strict):
 
     @property
     def source(self) -> tuple[SourceKind, str]:
-        """Return the kind of its source, and the location."""
+        """The kind of its source, and the location."""
         return next((kind, place) for kind in SourceKind if (place := getattr(self, kind.value)) is not None)
 
 
@@ -164,7 +164,7 @@ def load_declared(data: bytes, source: str) -> Declared:
         source: name of the file in messages.
 
     Raises:
-        MalformedManifest: it is invalid; the message names the position.
+        MalformedManifest: the file is invalid; the message names the position.
     """
     documents = list(load_documents(data.decode("utf-8", "replace"), source))
     if len(documents) != 1:
@@ -187,12 +187,12 @@ def steps(
         declared: the declared state.
         resolve: looks up datasets.
         open_table: opens tables, to check that they have the columns of new grants; None to skip that.
-        prune: whether objects that are not declared are removed.
+        prune: whether to remove objects that are not declared.
 
     Raises:
         InvalidValue, InvalidCondition: a name or a condition is invalid.
         UsageError: a grant names a column that no table has.
-        DatasetNotFound: it does not exist; the message suggests a similar name.
+        DatasetNotFound: a dataset does not exist; the message suggests a similar name.
     """
     planned = _Planned(sharing, declared, resolve, open_table)
     found = [*planned.principals(), *planned.shares(), *planned.memberships(), *planned.grants()]
@@ -221,11 +221,13 @@ class _Planned:
         self._declared = declared
         self._resolve = resolve
         self._open_table = None if open_table is None else cache(open_table)
-        self._people = {folded(one.name): one for one in sharing.principals.all()}
+        self._people = {folded(principal.name): principal for principal in sharing.principals.all()}
         self._tables = {_key(table.path): table for table in sharing.shares.tables()}
         self._sources = {key: (one.path, one.source) for key, one in self._tables.items()}
         self._shares = {folded(share.name): share for share in sharing.shares.shares()}
-        self._grants = {_grant_key(one.principal, one.path, one.columns, one.rows): one for one in sharing.grants.all()}
+        self._grants = {
+            _grant_key(grant.principal, grant.path, grant.columns, grant.rows): grant for grant in sharing.grants.all()
+        }
 
     def _wanted_people(self) -> Iterator[tuple[PrincipalKind, str, dict[str, str]]]:
         for kind, people in (
@@ -255,10 +257,10 @@ class _Planned:
         shares = self._sharing.shares
         for name, one in self._declared.shares.items():
             share = one or DeclaredShare()
-            there = self._shares.get(folded(name))
-            if there is None:
+            existing = self._shares.get(folded(name))
+            if existing is None:
                 yield Step("+", f"share {name}", partial(shares.add_share, name, share.comment))
-            elif there.comment != share.comment:
+            elif existing.comment != share.comment:
                 yield Step("~", f"share {name}: its comment", partial(shares.change_share, name, share.comment))
             for key, wanted in share.tables.items():
                 path = SharePath.parse(f"{name}/{key.replace('.', '/')}")
@@ -276,12 +278,12 @@ class _Planned:
         principals = self._sharing.principals
         for name, wanted in self._declared.groups.items():
             known = self._people.get(folded(name))
-            there = {folded(member): member for member in principals.members(known.name)} if known else {}
-            members = {folded(one): one for one in wanted}
-            for key in sorted(members.keys() - there.keys()):
+            existing = {folded(member): member for member in principals.members(known.name)} if known else {}
+            members = {folded(member): member for member in wanted}
+            for key in sorted(members.keys() - existing.keys()):
                 yield Step("+", f"{members[key]} in {name}", partial(principals.join, name, members[key]))
-            for key in sorted(there.keys() - members.keys()):
-                yield Step("-", f"{there[key]} in {name}", partial(principals.leave, name, there[key]))
+            for key in sorted(existing.keys() - members.keys()):
+                yield Step("-", f"{existing[key]} in {name}", partial(principals.leave, name, existing[key]))
 
     def grants(self) -> Iterator[Step]:
         for key, one in _wanted_grants(self._declared).items():
@@ -294,7 +296,7 @@ class _Planned:
                 yield Step("+", text, add, self._unfit(path, one))
 
     def _unfit(self, path: SharePath, grant: DeclaredGrant) -> tuple[SharePath, ...]:
-        """Return tables in which a grant will show nothing; declared ones were found by `shares` before."""
+        """Return the tables in which a grant will show nothing; `shares` must have run before."""
         if self._open_table is None:
             return ()
         place = _key(path)

@@ -6,11 +6,11 @@ from odfpy.errors import NotFound, UsageError
 
 
 class SharedObjectNotFound(NotFound, code="E760"):
-    """No share, schema, table, user, recipient or group has that name."""
+    """No share, schema, table, user, recipient or group has the name."""
 
 
 class InvalidCondition(UsageError, code="E761"):
-    """A row condition is not allowed in a grant."""
+    """A row condition is invalid for a grant."""
 
 
 class CannotShare(UsageError, code="E762"):

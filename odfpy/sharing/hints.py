@@ -1,7 +1,7 @@
-"""Hints of clients: predicates that they will apply, used to skip files (Delta Sharing protocol).
+"""Hints of clients: predicates that clients apply to rows, used here to skip files (Delta Sharing protocol).
 
-A hint that is not understood keeps all files. For each subexpression it is determined whether it can be true for a row
-of a file, and whether it can be false: for NULL, neither. So `not` simply swaps the two.
+A hint that is not understood excludes no file. For each subexpression it is determined whether it can be true for a
+row of a file, and whether it can be false: for NULL, neither. So `not` simply swaps the two.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class PossibleOutcomes:
 
 ANY: Final = PossibleOutcomes()
 Hint = Callable[[Mapping[str, Any]], PossibleOutcomes]
-"""A condition: given the statistics of a file, what it can be."""
+"""A condition: returns its possible outcomes, given the statistics of a file."""
 
 
 class _Unknown(Exception):
@@ -45,7 +45,7 @@ class _Unknown(Exception):
 
 
 class _Kind(Enum):
-    """The type of a constant, as written in a hint."""
+    """The type of a constant in a hint."""
 
     NUMBER = "number"
     STRING = "string"
@@ -162,8 +162,9 @@ def _of_expression(node: Any, schema: pa.Schema) -> Hint:
 
 
 def _column_of(node: Any, schema: pa.Schema) -> pa.Field:
-    """Return the column that a name refers to; Spark writes a field of a struct, `info.age`, like a column of a table,
-    `sales.age`.
+    """Return the column that a name refers to.
+
+    Spark writes a field of a struct, `info.age`, like a column of a table, `sales.age`.
     """
     first = node.parts[0].name.lower()
     if len(node.parts) > 1 and any(field.name.lower() == first for field in schema):
@@ -235,7 +236,7 @@ def _is_null(field: pa.Field) -> Hint:
 def _all_of(parts: Sequence[Hint]) -> Hint:
     def hint(statistics: Mapping[str, Any]) -> PossibleOutcomes:
         found = [part(statistics) for part in parts]
-        return PossibleOutcomes(all(one.true for one in found), any(one.false for one in found))
+        return PossibleOutcomes(all(outcomes.true for outcomes in found), any(outcomes.false for outcomes in found))
 
     return hint
 
@@ -243,7 +244,7 @@ def _all_of(parts: Sequence[Hint]) -> Hint:
 def _any_of(parts: Sequence[Hint]) -> Hint:
     def hint(statistics: Mapping[str, Any]) -> PossibleOutcomes:
         found = [part(statistics) for part in parts]
-        return PossibleOutcomes(any(one.true for one in found), all(one.false for one in found))
+        return PossibleOutcomes(any(outcomes.true for outcomes in found), all(outcomes.false for outcomes in found))
 
     return hint
 

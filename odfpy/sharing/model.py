@@ -21,7 +21,7 @@ class PrincipalKind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Principal:
-    """A party that can receive grants: a user, a recipient or a group.
+    """A party that can be granted permissions: a user, a recipient or a group.
 
     Attributes:
         id: unique id, never reused.
@@ -52,10 +52,10 @@ class SourceKind(Enum):
 
     @classmethod
     def parse(cls, text: str) -> SourceKind:
-        """Return the kind of a name.
+        """Return the kind with a name.
 
         Raises:
-            InvalidValue: unknown name; the message suggests a valid one.
+            InvalidValue: the name is unknown; the message suggests a valid one.
         """
         return member_named(cls, "kind of table", text, otherwise="dataset, parquet, delta or iceberg.")
 
@@ -68,10 +68,10 @@ class SharedView(Enum):
 
     @classmethod
     def parse(cls, text: str) -> SharedView:
-        """Return the view of a name.
+        """Return the view with a name.
 
         Raises:
-            InvalidValue: unknown name; the message suggests a valid one.
+            InvalidValue: the name is unknown; the message suggests a valid one.
         """
         return member_named(cls, "view of a dataset", text, otherwise="current or changelog.")
 
@@ -112,6 +112,12 @@ class SharedTable:
     source: TableSource
     comment: str = ""
 
+    @property
+    def identity(self) -> str:
+        """Return a text that identifies the table and the data behind it: what is issued for both ends with either."""
+        source = self.source
+        return "\0".join((self.id, source.kind.value, source.location, source.shown.value, source.at or ""))
+
 
 @dataclass(frozen=True, slots=True)
 class Share:
@@ -119,7 +125,7 @@ class Share:
 
     Attributes:
         id: UUID, immutable.
-        name: its name.
+        name: name of the share.
         comment: human-readable comment.
     """
 
@@ -130,7 +136,7 @@ class Share:
 
 @dataclass(frozen=True, slots=True)
 class Grant:
-    """The right of a principal to read some columns of some rows; never combined with those of another grant.
+    """The right of a principal to read some columns of some rows; grants are not combined with each other.
 
     Attributes:
         id: unique id, never reused.

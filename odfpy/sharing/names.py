@@ -13,15 +13,15 @@ _FORBIDDEN: Final = re.compile(r"[\x00-\x20\x7f/]")
 
 
 def check_name(what: str, text: str, *, dots: bool = False) -> str:
-    """Validate a name and return it.
+    """Validate a name, and return it unchanged.
 
     Args:
         what: kind of the named object, for messages.
         text: the name.
-        dots: whether it may contain dots, as names of shares may.
+        dots: whether the name may contain dots, as names of shares may.
 
     Raises:
-        InvalidValue: it is invalid.
+        InvalidValue: the name is invalid.
     """
     if not text or len(text) > _MAX_LENGTH or _FORBIDDEN.search(text) or ("." in text and not dots):
         raise InvalidValue(
@@ -56,7 +56,7 @@ class SharePath:
         """Parse a path with dots; if the name of the share has dots, with slashes: `sales.2024/eu/orders`.
 
         Raises:
-            InvalidValue: it is invalid.
+            InvalidValue: the path is invalid.
         """
         parts = text.split("/") if "/" in text else text.split(".")
         if len(parts) > 3:
@@ -70,7 +70,7 @@ class SharePath:
 
     @property
     def what(self) -> str:
-        """The name of its kind."""
+        """The kind of the object: share, schema or table."""
         return "share" if self.schema is None else "schema" if self.table is None else "table"
 
     def __str__(self) -> str:

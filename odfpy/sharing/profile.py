@@ -1,4 +1,4 @@
-"""Profile files, which contain everything a recipient needs (Delta Sharing protocol, "Profile File Format")."""
+"""Profile files, with the URL and the credentials for a recipient (Delta Sharing protocol, "Profile File Format")."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ VERSIONS: Final = (1, 2)
 
 
 def check_version(version: int) -> int:
-    """Validate the version of profile files and return it.
+    """Validate the version of profile files, and return it unchanged.
 
     Raises:
-        InvalidValue: it is invalid.
+        InvalidValue: the version does not exist.
     """
     if version not in VERSIONS:
         raise InvalidValue(f"There is no version {version} of profile files", hint="1 is known to all clients; or 2.")
@@ -28,7 +28,7 @@ def profile(endpoint: str, token: str, expires_at: Timestamp | None = None, *, v
     Args:
         endpoint: URL of the server, with the prefix of the protocol.
         token: the bearer token.
-        expires_at: when it expires, None if it never does.
+        expires_at: expiry of the token, None if it never expires.
         version: 1, which all clients support, or 2.
 
     Raises:

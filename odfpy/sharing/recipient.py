@@ -1,4 +1,4 @@
-"""A client of shared tables for the one request that other clients lack: the proof of a version, by a profile file."""
+"""A client for the one request that other clients of shared tables lack: the proof of a version."""
 
 from __future__ import annotations
 
@@ -35,10 +35,10 @@ class SharedTableUrl:
 
     @classmethod
     def parse(cls, text: str) -> SharedTableUrl | None:
-        """Parse this notation; None for a text without `#`, or for an existing file.
+        """Parse this notation; return None for a text without `#`, or for an existing file.
 
         Raises:
-            UsageError: it does not name a table.
+            UsageError: the text does not name a table.
         """
         profile, mark, table = text.rpartition("#")
         if not mark or Path(text).exists():
@@ -56,7 +56,7 @@ class SharedTableUrl:
 
         Raises:
             NotFound: the profile file does not exist.
-            UnusableProfile: it is invalid, or the server returns no proof.
+            UnusableProfile: the profile file is invalid, or the server returns no proof.
         """
         endpoint, token = self._profile()
         names = (self.path.share, self.path.schema or "", self.path.table or "")
@@ -90,7 +90,7 @@ class SharedTableUrl:
 
 
 def _problem(text: bytes) -> str:
-    """Return the message of a protocol error; empty if it is none."""
+    """Return the message of a protocol error; empty if the text is no such error."""
     try:
         message = json.loads(text)["message"]
     except (ValueError, KeyError, TypeError, RecursionError):

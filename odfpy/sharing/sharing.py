@@ -1,4 +1,4 @@
-"""The shares of a workspace: the facade for all components that use them."""
+"""The facade of sharing: shares, principals and grants of a workspace."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Sharing:
     """Shares, principals and grants of a workspace; used by commands and servers.
 
     Attributes:
-        database: the database that holds them.
+        database: the database of sharing.
     """
 
     def __init__(self, database: Database) -> None:
@@ -31,7 +31,7 @@ class Sharing:
         """Open the shares of a workspace.
 
         Args:
-            odf: its folder `.odf`.
+            odf: the folder `.odf` of the workspace.
             url: the setting `sharing.database`.
 
         Raises:
@@ -41,33 +41,31 @@ class Sharing:
 
     @cached_property
     def principals(self) -> Principals:
-        """Return users, recipients and groups."""
+        """Users, recipients and groups."""
         return Principals(self.database)
 
     @cached_property
     def passwords(self) -> Passwords:
-        """Return the passwords of users."""
+        """The passwords of users."""
         return Passwords(self.database, self.principals)
 
     @cached_property
     def shares(self) -> Shares:
-        """Return the shares."""
+        """The shares."""
         return Shares(self.database)
 
     @cached_property
     def grants(self) -> Grants:
-        """Return the grants."""
+        """The grants."""
         return Grants(self.database, self.principals, self.shares)
 
     @cached_property
     def histories(self) -> ServedHistories:
-        """Return the histories of datasets that were served."""
+        """The histories of datasets that were served."""
         return ServedHistories(self.database)
 
     def whole_datasets(self, principal: Principal) -> frozenset[str]:
-        """Return the ids of the datasets that a principal may read completely: every column of every row of the
-        changelog.
-        """
+        """Return the ids of the datasets that a principal may read completely: their whole changelog."""
         reach = self.reach(principal)
         logs = (changelog for changelog in self.shares.changelogs(reach.few_paths) if changelog.source.at is None)
         views = ((log, reach.view(log)) for log in logs)
@@ -80,5 +78,5 @@ class Sharing:
             yield one, CallerAccess(held.get(one.id, ()), one.attributes)
 
     def reach(self, principal: Principal) -> CallerAccess:
-        """Return a principal's permissions, by current grants to them and to their groups."""
+        """Return the current permissions of a principal, including those of its groups."""
         return CallerAccess(self.grants.get(principal.id), principal.attributes)

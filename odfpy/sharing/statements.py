@@ -1,7 +1,7 @@
 """Signed statements of what a recipient reads: the rows of a version of a shared table, bound to a block and a key.
 
 A statement is a document like an answer with a proof (`odfpy.query.wire.verification`). Its `input` names the table,
-the version and, for a dataset that is shown completely, the block. Its `output` has the columns and an
+the version and, for a dataset that is visible completely, the block. Its `output` has the columns and an
 order-independent hash of the rows. So a reader of the table can verify the received rows, whatever tool was used, and
 an owner of a copy of the dataset can reproduce the rows.
 """
@@ -52,7 +52,7 @@ class ReadTable:
         version: number of the version.
         timestamp: time of the version.
         shown: for a dataset, its current state or its changelog.
-        dataset: the dataset and its block, if the recipient sees all of it.
+        dataset: the dataset and its block, if all of it is visible to the recipient.
     """
 
     shared_table: str
@@ -80,7 +80,7 @@ class RowsOfTable:
 
     @classmethod
     def of(cls, schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> RowsOfTable:
-        """Read rows, count and hash them.
+        """Read rows, and return their number and hash.
 
         Args:
             schema: columns for clients.
@@ -113,7 +113,7 @@ class Statement:
         """Parse a document as a statement; None if it is an answer to a query.
 
         Raises:
-            MalformedAnswer: it is neither.
+            MalformedAnswer: the document is neither.
         """
         if not isinstance(document.request, dict) or _TABLE not in document.request:
             return None
@@ -132,21 +132,21 @@ class Statement:
         signer: ActorId | None = None,
         arrived: Path | None = None,
     ) -> bool:
-        """Verify the signature, and compare the statement with received rows, and with the dataset if that is here.
+        """Verify the signature, and compare the statement with received rows, and with the dataset if it exists here.
 
         Args:
-            service: knows the local datasets; None where there are none.
-            revoked: keys that are known to be revoked or expired.
+            service: query service with local datasets; None if there are none.
+            revoked: known revocations of keys.
             signer: required signer; None for any.
             arrived: Parquet file or folder of rows received by a client; None for none.
 
         Returns:
-            Whether the dataset is here, and gives the same rows.
+            Whether the dataset exists here, and gives the same rows.
 
         Raises:
             InvalidCommitment, WrongSigner: the signature does not match.
             EndedKey: the key is no longer valid.
-            VerificationFailed: the rows differ, or there is nothing here to compare with.
+            VerificationFailed: the rows differ, or there is nothing to compare with.
             SchemaError: the received rows cannot be compared.
             OdfError: rows cannot be read.
         """

@@ -1,6 +1,6 @@
-"""Arrangements: rows indexed by key, so that the rows of some keys are found without reading the others.
+"""Arrangements: rows indexed by key, so that rows of given keys are found without reading the others.
 
-The word is that of differential dataflow. Rows are found by the fingerprint of their key, which the caller computes.
+The term is from differential dataflow. Rows are found by the fingerprint of their key, which the caller computes.
 Like the key index, an arrangement consists of a few sorted runs (see `run_file`), each larger than all newer ones
 together; unlike it, it has all rows of a key, duplicates included.
 """
@@ -20,7 +20,7 @@ from odfpy.state.merging import IndexSizes, num_staying, ranges
 from odfpy.state.run_file import RunInfo, RunWriter, SortedRun
 
 SIZES: Final = IndexSizes(block_rows=512, least_rows=16_384)
-"""Blocks are small, since each key that is looked up costs one."""
+"""Sizes of arrangements. Blocks are small, since each lookup of a key reads at least one."""
 
 
 def sorted_by(fingerprints: Fingerprints, rows: pa.Table) -> Entries:
@@ -35,11 +35,11 @@ def write_run(path: Path, parts: Iterable[Entries], schema: pa.Schema, sizes: In
     Args:
         path: the file.
         parts: the entries.
-        schema: of their rows.
-        sizes: the sizes of blocks.
+        schema: schema of the rows.
+        sizes: sizes of blocks.
 
     Raises:
-        OSError: it cannot be written.
+        OSError: the file cannot be written.
     """
     with RunWriter(path, schema, sizes.block_rows) as writer:
         for part in parts:
@@ -50,7 +50,7 @@ def write_run(path: Path, parts: Iterable[Entries], schema: pa.Schema, sizes: In
 def add_entries(
     folder: Path, runs: Sequence[RunInfo], path: Path, new: Entries, sizes: IndexSizes = SIZES
 ) -> tuple[RunInfo, ...]:
-    """Add entries to an arrangement: return its runs, some of which are replaced by a new one.
+    """Return the runs of an arrangement after adding entries: some runs are merged into a new one.
 
     Args:
         folder: the folder of the runs, which are left unchanged.
@@ -61,7 +61,7 @@ def add_entries(
 
     Raises:
         StateDamaged: a run is missing or damaged.
-        OSError: the new one cannot be written.
+        OSError: the new run cannot be written.
     """
     staying = num_staying(runs, len(new.fingerprints), sizes)
     parts: list[SortedRun | Entries] = [*(SortedRun(folder, info) for info in runs[staying:]), new]
@@ -70,10 +70,10 @@ def add_entries(
 
 
 def rows_of(folder: Path, runs: Iterable[RunInfo], wanted: Fingerprints) -> list[pa.Table]:
-    """Return the rows with one of the wanted fingerprints, which are ascending and distinct; and perhaps no others.
+    """Return rows with the given fingerprints, which are ascending and distinct, as one table per run.
 
     Args:
-        folder: where the runs are.
+        folder: folder of the runs.
         runs: the runs.
         wanted: the fingerprints.
 
@@ -84,10 +84,10 @@ def rows_of(folder: Path, runs: Iterable[RunInfo], wanted: Fingerprints) -> list
 
 
 def all_rows(folder: Path, runs: Iterable[RunInfo]) -> Iterator[pa.RecordBatch]:
-    """Yield all rows, a block at a time.
+    """Yield all rows, one block at a time.
 
     Args:
-        folder: where the runs are.
+        folder: folder of the runs.
         runs: the runs.
 
     Raises:

@@ -1,7 +1,7 @@
 """Conversion of values to types that duckdb can compare, whatever their type in the dataset.
 
 duckdb has no half floats, no fixed-length types and no decimals beyond 38 digits. Columns that are only compared are
-converted, one to one, so that equal values stay equal and different values stay different.
+converted one to one: equal values stay equal, and different values stay different.
 """
 
 from __future__ import annotations

@@ -34,12 +34,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class StateColumn:
-    """A wanted column of the state.
+    """A requested column of the state.
 
     Attributes:
-        role: its name in the result.
-        name: its name in the dataset.
-        type: its wanted type in duckdb.
+        role: name in the result.
+        name: name in the dataset.
+        type: requested type in duckdb.
     """
 
     role: str
@@ -48,17 +48,18 @@ class StateColumn:
 
 
 class KeyedState(Protocol):
-    """The lookup of a dataset's keys. Relations are lazy, and live as long as their connection."""
+    """Lookup of a dataset's keys. Relations are lazy, and valid as long as their connection."""
 
     def seen_keys(
         self, db: duckdb.DuckDBPyConnection, keys: Sequence[StateColumn], *, among: str | None = None
     ) -> duckdb.DuckDBPyRelation:
-        """Return all keys ever, each at least once; with fingerprints of their last values if that is cheap.
+        """Return all keys that ever existed, each at least once; with fingerprints of their last values if that is
+        cheap.
 
         Args:
             db: the connection on which the relation is made.
             keys: the primary key.
-            among: a relation with the roles of the keys: other keys may be omitted. None for all keys.
+            among: name of a relation with keys under their roles; other keys may be omitted. None for all keys.
         """
 
     def current_rows(
@@ -69,31 +70,31 @@ class KeyedState(Protocol):
         *,
         among: str | None = None,
     ) -> duckdb.DuckDBPyRelation:
-        """Return keys and values of the current rows, with `pos`, by which `rows` finds them.
+        """Return keys and values of the current rows, with their `pos` for `rows`.
 
         Args:
             db: the connection on which the relation is made.
             keys: the primary key.
             values: other columns.
-            among: a relation with the roles of the keys: other keys are omitted. None for all keys.
+            among: name of a relation with keys under their roles; other keys are omitted. None for all keys.
         """
 
     def rows(self, positions: pa.Array) -> pa.Table:
-        """Return whole rows, exactly as they are in the dataset.
+        """Return complete rows, exactly as they are in the dataset.
 
         Args:
             positions: values of `pos`, int64.
 
         Returns:
-            A row for each position, in that order, with the columns of the dataset's schema.
+            One row per position, in the same order, with the columns of the dataset's schema.
         """
 
     def check(self) -> None:
-        """Read everything that lookups depend on, to find out why one has failed.
+        """Read everything that lookups depend on, in order to find the cause of a failure.
 
         Raises:
-            IntegrityError: something is damaged; the message names it.
-            ObjectNotFound: something is missing.
+            IntegrityError: a file is damaged; the message names it.
+            ObjectNotFound: a file is missing.
         """
 
 
@@ -109,13 +110,13 @@ def same_keys(keys: Sequence[StateColumn], left: str, right: str) -> str:
 
 
 class ScannedState:
-    """The state computed from all slices of a dataset."""
+    """The state of a dataset, computed from all slices."""
 
     def __init__(self, slices: Sequence[Path], schema: DataSchema | None, vocabulary: DatasetVocabulary) -> None:
-        """State of a dataset.
+        """Create the state of a dataset.
 
         Args:
-            slices: its data files; together they hold all offsets from 0 on.
+            slices: its data files; together they contain all offsets from 0.
             schema: its schema, None before there is one.
             vocabulary: names of its system columns.
         """
@@ -130,12 +131,12 @@ class ScannedState:
         *,
         among: str | None = None,  # noqa: ARG002
     ) -> duckdb.DuckDBPyRelation:
-        """Return all keys that have ever existed, once for each row.
+        """Return all keys that ever existed, once per row.
 
         Args:
             db: a connection of duckdb.
             keys: the key columns.
-            among: name of the relation with the wanted keys, None for all.
+            among: name of the relation with the requested keys, None for all.
         """
         return self._history(db, keys, [])
 
@@ -153,7 +154,7 @@ class ScannedState:
             db: a connection of duckdb.
             keys: the key columns.
             values: the other columns.
-            among: name of the relation with the wanted keys, None for all.
+            among: name of the relation with the requested keys, None for all.
         """
         offset = StateColumn("pos", self._vocabulary.offset_column, "BIGINT")
         operation = StateColumn("op", self._vocabulary.operation_type_column, "INTEGER")
@@ -161,7 +162,7 @@ class ScannedState:
         wanted = ""
         if among is not None:
             wanted = f"WHERE EXISTS (SELECT 1 FROM {among} WHERE {same_keys(keys, among, 'history')})"
-        # Finding the last offset of each key first reads only the keys; no window has to carry the values.
+        # Looking up the last offset of each key first reads only the keys; no window function has to carry the values.
         return db.sql(
             f"SELECT pos, {', '.join(column.role for column in (*keys, *values))} FROM history WHERE op IN (0, 3) "
             f"AND pos IN (SELECT MAX(pos) FROM history {wanted} GROUP BY {', '.join(key.role for key in keys)})"
@@ -171,7 +172,7 @@ class ScannedState:
         """Return rows by offset.
 
         Raises:
-            IntegrityError: a slice is damaged, or does not hold the offsets that it should.
+            IntegrityError: a slice is damaged, or does not contain its recorded offsets.
         """
         offsets = positions.to_numpy(zero_copy_only=False)
         order = np.argsort(offsets, kind="stable")
@@ -201,14 +202,14 @@ class ScannedState:
                     batch.validate(full=True)
 
     def _take(self, path: Path, places: np.ndarray[tuple[int], np.dtype[np.int64]]) -> pa.Table:
-        """Return rows of a slice by position, ascending; only row groups with some of them are read."""
+        """Return rows of a slice by ascending position; only row groups that contain them are read."""
         with open_parquet(path) as file:
             sizes = [file.metadata.row_group(group).num_rows for group in range(file.num_row_groups)]
             starts = np.concatenate([[0], np.cumsum(sizes)])
             group_of = np.searchsorted(starts, places, side="right") - 1
             groups = np.unique(group_of)
             read = file.read_row_groups(groups.tolist())
-        # Positions count from the start of the file, but the row groups that are read are contiguous.
+        # Positions count from the start of the file, but the table only contains the row groups that were read.
         read_starts = np.concatenate([[0], np.cumsum(np.array(sizes)[groups])])
         among_read = places - starts[group_of] + read_starts[np.searchsorted(groups, group_of)]
         taken = read.take(from_numpy(among_read))
@@ -223,7 +224,7 @@ class ScannedState:
     def _history(
         self, db: duckdb.DuckDBPyConnection, keys: Sequence[StateColumn], more: Sequence[StateColumn]
     ) -> duckdb.DuckDBPyRelation:
-        """Return keys and other columns of all rows ever written."""
+        """Return keys and other columns of all rows of the history."""
         columns = [*keys, *more]
         if not self._slices:
             nulls = ", ".join(f"CAST(NULL AS {column.type}) AS {column.role}" for column in columns)
@@ -231,7 +232,7 @@ class ScannedState:
         files = ", ".join(literal(str(path)) for path in self._slices)
         source = f"read_parquet([{files}], union_by_name = true, hive_partitioning = false)"
         present = set(db.sql(f"SELECT * FROM {source}").columns)
-        # A join on keys would skip row groups with NaN.
+        # A join on keys would skip row groups that contain NaN.
         types = [self._schema.field(key.name).type for key in keys if key.name in self._schema.names]
         is_exact = not any(map(has_floats, types))
         if not is_exact or not self._can_be_scanned({column.name for column in columns}, present):
@@ -245,7 +246,7 @@ class ScannedState:
         )
 
     def _can_be_scanned(self, wanted: set[str], seen: set[str]) -> bool:
-        """Return whether duckdb sees the wanted columns correctly: it renames some, since it ignores case."""
+        """Return whether duckdb maps the requested columns correctly: it renames some, since it ignores case."""
         names = self._schema.names
         if len({name.lower() for name in names}) < len(names):
             return False
@@ -255,7 +256,7 @@ class ScannedState:
         return not missing or missing.isdisjoint(name for path in self._slices for name in slice_schema(path).names)
 
     def _loaded(self, db: duckdb.DuckDBPyConnection, columns: Sequence[StateColumn]) -> duckdb.DuckDBPyRelation:
-        """Return columns of all rows, loaded through Arrow."""
+        """Return columns of all rows, read through Arrow."""
         schema = pa.schema([self._schema.field(column.name) for column in columns])
         parts = []
         for path in self._slices:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
 _SETTINGS: Final[dict[str, str | bool | int | float | list[str]]] = {
-    # Nothing is ever fetched from the network, and no local variable of Python is used as a table.
+    # The database never accesses the network, and never reads local variables of Python as tables.
     "autoinstall_known_extensions": False,
     "autoload_known_extensions": False,
     "python_enable_replacements": False,
@@ -30,9 +30,9 @@ _INTERRUPTED = ("Query interrupted", "KeyboardInterrupt")
 
 
 class SharedDatabase:
-    """A database in memory for the steps of one job.
+    """An in-memory database for the steps of one job.
 
-    To open it takes as long as a small merge. So the process keeps one that a job has left empty for the next job.
+    Opening one takes as long as a small merge. So the process caches an empty database of a finished job for the next.
     """
 
     def __init__(self, *, threads: int | None = None, memory: str | None = None, scratch: Path | None = None) -> None:
@@ -56,23 +56,23 @@ class SharedDatabase:
         self.close()
 
     def close(self) -> None:
-        """Close the database, if it was opened, or keep it for the next job."""
+        """Close the database if it was opened, or cache it for the next job."""
         instance, self._instance = self._instance, None
         if instance is not None and (self._has_failed or not _keep(instance, self._key)):
             instance.close()
 
     @contextmanager
     def session(self, diagnose: Callable[[], None] | None = None) -> Iterator[duckdb.DuckDBPyConnection]:
-        """Return a connection for one step; its errors are translated to ours.
+        """Provide a connection for one step; errors in the block are converted to ours.
 
         Args:
-            diagnose: called after a failure; it may find the cause and raise a better error.
+            diagnose: called after a failure; it may raise a more specific error.
 
         Raises:
-            IngestError: the database failed, for lack of memory or disk for example.
-            KeyboardInterrupt: the user has interrupted it.
+            IngestError: the database failed, for example for lack of memory or disk space.
+            KeyboardInterrupt: the user has interrupted the step.
         """
-        import duckdb  # not needed without lookups
+        import duckdb  # not needed for ingests without lookups
 
         with _our_errors(diagnose):
             if self._instance is None:
@@ -89,11 +89,11 @@ class SharedDatabase:
 
 _Key: TypeAlias = "tuple[int | None, str | None]"
 _KEPT: Final[dict[tuple[int, _Key], duckdb.DuckDBPyConnection]] = {}
-"""Open databases without content, by process and settings: after a fork, those of the parent have no threads."""
+"""Cached empty databases, by process and settings: after a fork, databases of the parent have no threads."""
 
 
 def _kept(key: _Key, scratch: object) -> duckdb.DuckDBPyConnection | None:
-    """Take the database that is kept for jobs with some settings, None if there is none."""
+    """Take the cached database for the given settings; return None if there is none."""
     found = _KEPT.pop((os.getpid(), key), None)
     if found is not None and scratch is not None:
         found.execute("SET temp_directory = $folder", {"folder": scratch})
@@ -101,12 +101,12 @@ def _kept(key: _Key, scratch: object) -> duckdb.DuckDBPyConnection | None:
 
 
 def _keep(instance: duckdb.DuckDBPyConnection, key: _Key) -> bool:
-    """Keep a database for the next job with these settings, without what is in it; tell whether it is kept."""
+    """Remove the content of a database and cache it for the next job; return whether it is cached."""
     import duckdb
 
     try:
         with instance.cursor() as connection:
-            connection.execute("RESET temp_directory")  # fails if there is something, which only closing removes
+            connection.execute("RESET temp_directory")  # fails if there are temporary files, which only closing removes
             for (removal,) in connection.execute(_REMOVALS).fetchall():
                 connection.execute(removal)
     except duckdb.Error:
@@ -142,8 +142,8 @@ def _settings() -> dict[str, str | bool | int | float | list[str]]:
 
     if int(duckdb.__version__.partition(".")[0]) >= _MENDED:
         return dict(_SETTINGS)
-    # duckdb 1 skips rows of a join whose key is not between the least and the greatest key of the other side, and
-    # distinguishes -0.0 from 0.0 there. Equal keys would not meet.
+    # duckdb 1 skips rows of a join whose key is outside of the range of keys of the other side, and there distinguishes
+    # -0.0 from 0.0, so that equal keys would not match.
     return {**_SETTINGS, "disabled_optimizers": "join_filter_pushdown"}
 
 
@@ -157,11 +157,11 @@ def _our_errors(diagnose: Callable[[], None] | None = None) -> Iterator[None]:
         raise IngestError(
             f"Not enough memory: {_first_line(error)}", hint="Ingest smaller files, or free memory or disk space."
         ) from error
-    # Damaged files can lead to names that Python cannot decode, which the bindings report in another way.
+    # Damaged files can contain names that Python cannot decode, which the bindings report as other errors.
     except (duckdb.Error, RuntimeError, UnicodeError) as error:
-        # The message quotes values that do not fit their type, and these may contain any text.
+        # The message quotes values that do not fit their type, which may contain any text.
         if not isinstance(error, duckdb.DataError) and any(word in str(error) for word in _INTERRUPTED):
-            raise KeyboardInterrupt from error  # the bindings have caught the signal
+            raise KeyboardInterrupt from error  # the bindings have handled the signal
         if diagnose is not None:
             diagnose()
         raise IngestError(f"The merge failed: {_first_line(error)}") from error

@@ -1,8 +1,8 @@
-"""Entries of the key index: rows of a dataset, ordered by the fingerprints of their keys.
+"""Entries of the key index: rows of a dataset, sorted by the fingerprints of their keys.
 
-The fingerprint of a key is duckdb's hash of it, in which equal values have equal hashes (NaN and NaN, 0.0 and -0.0,
-also inside lists and structs). Different keys may have the same fingerprint, so fingerprints only tell where to look:
-whether two keys are equal is always decided by the keys themselves.
+The fingerprint of a key is duckdb's hash of it, for which equal values have equal hashes (NaN and NaN, 0.0 and -0.0,
+also inside lists and structs). Different keys may have the same fingerprint, so fingerprints only narrow down a search;
+the keys themselves are always compared.
 """
 
 # ruff: noqa: S608  (SQL is made of roles)
@@ -24,16 +24,16 @@ from odfpy.state.fingerprints import Entries, Fingerprints, Places, places_of
 from odfpy.values import dataclass
 
 HASH = f"duckdb {duckdb.__version__}"
-"""Which hash makes fingerprints; releases of duckdb may differ in it."""
+"""Identifies the hash function of the fingerprints, which may differ between releases of duckdb."""
 
 
 @dataclass(frozen=True, slots=True)
 class KeyColumns:
-    """The key columns, with what duckdb needs to know about them.
+    """The key columns and their types in duckdb.
 
     Attributes:
-        names: their names in the dataset.
-        types: their types in duckdb, as text.
+        names: names in the dataset.
+        types: types in duckdb, as text.
     """
 
     names: tuple[str, ...]
@@ -54,12 +54,12 @@ class KeyColumns:
 
     @property
     def roles(self) -> tuple[str, ...]:
-        """Return the role names `k0`, `k1`..."""
+        """The role names `k0`, `k1`..."""
         return tuple(f"k{at}" for at in range(len(self.names)))
 
     def fingerprints(self, db: duckdb.DuckDBPyConnection, rows: pa.Table) -> Fingerprints:
         """Return the fingerprint of each row."""
-        # The database may return rows in any order, so each row carries its position.
+        # The database may return rows in any order, so each row has its position.
         places = pa.arange(0, rows.num_rows)
         keys = db.from_arrow(pa.table({**self._keys(rows), "place": places}))
         hashed = keys.project(f"place, hash({', '.join(self.roles)}) AS fingerprint").to_arrow_table()
@@ -83,7 +83,7 @@ class KeyColumns:
         return ascending[is_first]
 
     def last_of_each(self, db: duckdb.DuckDBPyConnection, rows: pa.Table) -> Places:
-        """Return the position of the last row of each key; nulls are equal to each other."""
+        """Return the position of the last row of each key; nulls equal each other."""
         places = pa.arange(0, rows.num_rows)
         keys = db.from_arrow(pa.table({**self._keys(rows), "place": places}))
         found = keys.aggregate("MAX(place) AS place", ", ".join(self.roles)).to_arrow_table()
@@ -95,7 +95,7 @@ class KeyColumns:
 
 
 def sorted_entries(db: duckdb.DuckDBPyConnection, keys: KeyColumns, rows: pa.Table) -> Entries:
-    """Return rows in the order of their offsets as entries: the last row for each key.
+    """Return rows, given in the order of their offsets, as entries: only the last row of each key.
 
     Args:
         db: a connection of duckdb.
@@ -103,7 +103,7 @@ def sorted_entries(db: duckdb.DuckDBPyConnection, keys: KeyColumns, rows: pa.Tab
         rows: the rows, with their offsets.
     """
     fingerprints = keys.fingerprints(db, rows)
-    # The sort is stable: among equal fingerprints, the later row stays the later one.
+    # The sort is stable: rows with equal fingerprints keep their order.
     order = np.argsort(fingerprints, kind="stable")
     return _latest(db, keys, fingerprints, rows, order)
 
@@ -111,7 +111,7 @@ def sorted_entries(db: duckdb.DuckDBPyConnection, keys: KeyColumns, rows: pa.Tab
 def merged_entries(
     db: duckdb.DuckDBPyConnection, keys: KeyColumns, parts: Sequence[Entries], schema: pa.Schema
 ) -> Entries:
-    """Merge the entries of several parts, oldest first: the last entry for each key, in the columns of `schema`.
+    """Merge entries of several parts into the last entry of each key, with the columns of `schema`.
 
     Args:
         db: a connection of duckdb.
@@ -127,7 +127,7 @@ def merged_entries(
 
 
 def is_superseded(db: duckdb.DuckDBPyConnection, keys: KeyColumns, parts: Sequence[Entries]) -> npt.NDArray[np.bool_]:
-    """Return for each row of all parts, oldest first, whether a later one has its key; keys are unique within a part.
+    """Return for each row of all parts whether a later part has its key; keys are unique within a part.
 
     Args:
         db: a connection of duckdb.
@@ -155,7 +155,7 @@ def _latest(
     ascending = fingerprints[order]
     repeated = _repeated(ascending)
     if repeated.any():
-        # Only keys with the same fingerprint have to be compared.
+        # Only rows whose fingerprint is repeated have to be compared by key.
         shared = np.sort(order[repeated])
         last = shared[keys.last_of_each(db, rows.select(keys.names).take(from_numpy(shared)))]
         is_last = np.zeros(len(order), np.bool_)
@@ -166,7 +166,7 @@ def _latest(
 
 
 def _repeated(ascending: Fingerprints) -> npt.NDArray[np.bool_]:
-    """Return which of ascending numbers occur more than once."""
+    """Return flags of the numbers that occur more than once; the numbers are ascending."""
     same = ascending[1:] == ascending[:-1]
     repeated = np.zeros(len(ascending), np.bool_)
     repeated[1:] |= same

@@ -1,7 +1,7 @@
 """Entries: rows ordered by the 64-bit fingerprints of their keys.
 
-A fingerprint tells where to look, not what is there: different keys may share one. How it is computed is up to the user
-of the rows: by duckdb's hash for the key index, by Spark's for arrangements.
+A fingerprint narrows down a search, but does not identify a key: different keys may share one. The owner of the rows
+chooses the hash function: duckdb's for the key index, Spark's for arrangements.
 """
 
 from __future__ import annotations
@@ -23,22 +23,22 @@ class Entries:
     """Rows with the fingerprints of their keys.
 
     Attributes:
-        fingerprints: ascending.
-        rows: one for each fingerprint.
+        fingerprints: fingerprints of the keys, ascending.
+        rows: one row per fingerprint.
     """
 
     fingerprints: Fingerprints
     rows: pa.Table
 
     def between(self, low: int, high: int | None) -> Entries:
-        """Return entries with fingerprints from `low` to before `high`, None for the end."""
+        """Return entries with fingerprints from `low` up to, but not including, `high`; None for the end."""
         first = np.searchsorted(self.fingerprints, np.uint64(low))
         last = len(self.fingerprints) if high is None else np.searchsorted(self.fingerprints, np.uint64(high))
         return Entries(self.fingerprints[first:last], self.rows.slice(first, last - first))
 
 
 def places_of(wanted: Fingerprints, known: Fingerprints) -> Places:
-    """Return the positions of wanted numbers among known ones; both are ascending."""
+    """Return the positions at which wanted numbers occur among known ones; both are ascending."""
     first = np.searchsorted(known, wanted)
     counts = np.searchsorted(known, wanted, side="right") - first
     before = np.cumsum(counts) - counts

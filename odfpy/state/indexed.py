@@ -23,15 +23,15 @@ from odfpy.state.value_fingerprints import FINGERPRINT
 
 
 class IndexedState:
-    """The state looked up in a key index; if the index fails, in the data itself."""
+    """The state, looked up in a key index; if the index is unusable, in the slices."""
 
     def __init__(self, index: KeyIndex, schema: DataSchema, scanned: Callable[[], KeyedState]) -> None:
-        """Make the state of a dataset.
+        """Create the state of a dataset.
 
         Args:
             index: an index that covers all slices of the dataset.
-            schema: schema of the dataset; it may have grown since the index was made.
-            scanned: makes a state that reads the slices.
+            schema: schema of the dataset; it may have more columns than the index.
+            scanned: creates a state that reads the slices.
         """
         self._index = index
         self._schema = to_arrow(schema)
@@ -41,18 +41,19 @@ class IndexedState:
 
     @property
     def has_failed(self) -> bool:
-        """True if the index has failed and the data was read."""
+        """True if the index has failed and the slices are read instead."""
         return self._scanned is not None
 
     def seen_keys(
         self, db: duckdb.DuckDBPyConnection, keys: Sequence[StateColumn], *, among: str | None = None
     ) -> duckdb.DuckDBPyRelation:
-        """Return all keys ever, or those that may be among the wanted ones, with the fingerprints of their values.
+        """Return all keys that ever existed, or those that may be among the requested ones, with fingerprints of their
+        values.
 
         Args:
             db: a connection of duckdb.
             keys: the key columns.
-            among: name of the relation with the wanted keys, None for all.
+            among: name of the relation with the requested keys, None for all.
         """
         if not self._index.purpose.keeps_rows and self._scanned is None:
             try:
@@ -75,13 +76,13 @@ class IndexedState:
         *,
         among: str | None = None,
     ) -> duckdb.DuckDBPyRelation:
-        """Return keys and values of the current rows; `pos` numbers the rows that were looked up.
+        """Return keys and values of the current rows; `pos` is an index into the rows looked up so far.
 
         Args:
             db: a connection of duckdb.
             keys: the key columns.
             values: the other columns.
-            among: name of the relation with the wanted keys, None for all.
+            among: name of the relation with the requested keys, None for all.
         """
         if self._index.purpose.keeps_rows and self._scanned is None:
             try:
@@ -93,11 +94,11 @@ class IndexedState:
         return self._data.current_rows(db, keys, values, among=among)
 
     def rows(self, positions: pa.Array) -> pa.Table:
-        """Return rows by position, after `current_rows` has found them."""
+        """Return rows by position, after `current_rows` has looked them up."""
         return self._found.take(positions) if self._scanned is None else self._scanned.rows(positions)
 
     def check(self) -> None:
-        """Read the data: the index is checked whenever it is read."""
+        """Read the slices; the index is checked whenever it is read."""
         self._data.check()
 
     @property
@@ -107,7 +108,7 @@ class IndexedState:
         return self._scanned
 
     def _parts(self, db: duckdb.DuckDBPyConnection, keys: Sequence[StateColumn], among: str | None) -> list[Entries]:
-        """Return entries that may belong to the wanted keys.
+        """Return entries that may belong to the requested keys.
 
         Raises:
             StateDamaged: the index is unusable.
@@ -139,7 +140,7 @@ class IndexedState:
             "living": is_living(rows, self._index.purpose.vocabulary),
             "superseded": from_numpy(is_superseded(db, columns, parts)) if parts else pa.array([], pa.bool_()),
         }
-        # Not earlier: the retraction of a key is not living, but supersedes entries of the key in older runs.
+        # Filtered last: a retraction is not a current row, but supersedes entries of its key in older runs.
         current = _relation(db, [*keys, *values], rows, places).filter("living AND NOT superseded")
         names = ", ".join(column.role for column in (*keys, *values))
         if among is None:
@@ -155,7 +156,7 @@ def _relation(
     rows: pa.Table,
     more: Mapping[str, pa.Array | pa.ChunkedArray],
 ) -> duckdb.DuckDBPyRelation:
-    """Make a relation with columns of a table under their roles, null where it lacks them, and more columns."""
+    """Return a relation of table columns under their roles, null if the table lacks them, and of additional columns."""
     present = [column for column in columns if column.name in rows.column_names]
     table = pa.table({**more, **{column.role: comparable(rows.column(column.name)) for column in present}})
     casts = (

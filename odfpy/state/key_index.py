@@ -1,11 +1,10 @@
-"""The key index of a dataset: for each key the last row, or that it was seen and the fingerprint of its values, found
-without reading the history.
+"""The key index of a dataset: the last row of each key, or a fingerprint of it, found without reading the history.
 
-The index is a folder with one file `index` and a few runs (see `run_file`). It is log-structured: new slices make a new
-run, and runs that are not much larger than the newer ones are merged with it, so the number of runs is logarithmic in
-the number of entries, and the amortized cost of a commit is proportional to its size.
+The index is a folder with one file `index` and a few runs (see `run_file`). It is log-structured: new slices become a
+new run, and runs that are not much larger than the newer ones are merged with it. So the number of runs is logarithmic
+in the number of entries, and the amortized cost of a commit is proportional to its size.
 
-It belongs to a state of the dataset, named by a `token` that its owner chooses. It can always be rebuilt from the
+It belongs to a state of the dataset, identified by a `token` that its owner chooses. It can always be rebuilt from the
 slices: an index that is missing, damaged, of another release or for another purpose is ignored.
 """
 
@@ -39,10 +38,10 @@ from odfpy.state.value_fingerprints import value_fingerprints
 from odfpy.values import dataclass
 
 FORMAT: Final = 2
-"""Version of the files."""
+"""Version of the file format."""
 
 VALUES: Final = "\0values"
-"""Column with the fingerprint of the values of a row, of which the row itself is not kept."""
+"""Column with the fingerprint of a row's values, if the row itself is not stored."""
 
 INDEX: Final = "index"
 
@@ -65,12 +64,12 @@ class IndexPurpose:
 
 @dataclass(frozen=True, slots=True)
 class KeyIndex:
-    """An opened or newly made index. It is immutable; `extended` returns another one.
+    """An index that was opened or created. It is immutable; `extended` returns another one.
 
     Attributes:
         folder: the folder of the index.
         purpose: its purpose.
-        token: the state of the dataset that it belongs to, None for one without slices.
+        token: identifies the state of the dataset that it belongs to; None for a dataset without slices.
         key_types: types of the keys in duckdb; empty before there are slices.
         runs: its runs, oldest first.
         sizes: the sizes that determine merging.
@@ -89,11 +88,11 @@ class KeyIndex:
 
         Args:
             folder: the folder.
-            purpose: the purpose that it must have.
-            sizes: how it is cut.
+            purpose: the required purpose.
+            sizes: sizes of blocks and parts.
 
         Raises:
-            StateDamaged: there is none, or none that this release can use for the purpose.
+            StateDamaged: there is no index, or this release cannot use it for the purpose.
         """
         with damage_found():
             tree = json.loads(unsealed((folder / INDEX).read_bytes()))
@@ -105,18 +104,18 @@ class KeyIndex:
     def extended(
         self, slices: Sequence[Path], schema: DataSchema, token: str, shared: SharedDatabase | None = None
     ) -> KeyIndex:
-        """Return the index with more slices, which replaces this one in its folder.
+        """Return the index extended by slices; it replaces this one in the folder.
 
         Args:
             slices: the slices after those of the index, in order.
             schema: schema of the dataset, which all slices fit.
             token: the state of the dataset that the new index belongs to.
-            shared: database for it; by default one of its own.
+            shared: database to use; by default a new one.
 
         Raises:
-            StateDamaged: the index cannot be used, or the new one cannot be written; start from an empty one.
+            StateDamaged: the index is unusable, or the new one cannot be written; the caller starts from an empty one.
             OdfError: a slice cannot be read, or memory is insufficient.
-            OSError: there is no space for an index.
+            OSError: there is no disk space for the index.
         """
         self.folder.mkdir(parents=True, exist_ok=True)
         wanted = self._columns(schema)
@@ -132,7 +131,7 @@ class KeyIndex:
         return longer
 
     def matching(self, wanted: Fingerprints) -> list[Entries]:
-        """Return entries with one of the wanted fingerprints, ascending and distinct; one item per run, oldest first.
+        """Return entries with one of the given fingerprints, ascending and distinct; one item per run, oldest first.
 
         Raises:
             StateDamaged: a run is missing or damaged.
@@ -140,7 +139,7 @@ class KeyIndex:
         return [SortedRun(self.folder, info).matching(wanted) for info in self.runs]
 
     def entries(self) -> list[Entries]:
-        """Return all entries, one item per run, oldest first; a key may have one in each.
+        """Return all entries, one item per run, oldest first; each run may have an entry of the same key.
 
         Raises:
             StateDamaged: a run is missing or damaged.
@@ -150,7 +149,7 @@ class KeyIndex:
     # --- Extending ---
 
     def _columns(self, schema: DataSchema) -> pa.Schema:
-        """Return the columns of entries; all are nullable, as `fit_table` makes them."""
+        """Return the columns of entries; all are nullable, as in the result of `fit_table`."""
         arrow, keys, made = to_arrow(schema), self.purpose.keys, self.purpose.vocabulary.columns
         names = arrow.names
         if not self.purpose.keeps_rows:
@@ -158,7 +157,7 @@ class KeyIndex:
         return pa.schema([arrow.field(name).with_nullable(True) for name in names])
 
     def _stored_columns(self, db: duckdb.DuckDBPyConnection, rows: pa.Table) -> pa.Table:
-        """Return the columns of rows that are stored."""
+        """Return the part of the rows' columns that is stored."""
         if self.purpose.keeps_rows:
             return rows
         keys = list(self.purpose.keys)
@@ -174,8 +173,8 @@ class KeyIndex:
             for low, high in ranges(runs[kept:], new, self.sizes):
                 parts = [part.between(low, high) for part in merged]
                 entries = merged_entries(db, keys, parts, new.rows.schema)
-                # The retraction of a key must hide its entries in older runs; if there are none, the key can be
-                # forgotten.
+                # The retraction of a key must hide its entries in older runs. Without older runs, the key can be
+                # dropped.
                 writer.write(self._living(entries) if self.purpose.keeps_rows and not kept else entries)
             return (*runs[:kept], writer.finish())
 
@@ -185,7 +184,7 @@ class KeyIndex:
 
 
 def is_living(rows: pa.Table, vocabulary: DatasetVocabulary) -> pa.Array:
-    """Return for each last row of a key whether it is current: a retraction ends the key, and so does a lone -C."""
+    """Return for each last row of a key whether it is current: not if it is a retraction or a lone -C."""
     operations = rows.column(vocabulary.operation_type_column).cast(pa.int32())
     kept = pa.array([int(operation) for operation in OperationType if operation.weight > 0], pa.int32())
     return pc.is_in(operations, value_set=kept).combine_chunks()
@@ -197,7 +196,7 @@ def _save(index: KeyIndex) -> None:
     tree = {**_origin(index.purpose), "token": index.token, "key_types": index.key_types, "runs": runs}
     with replaced_atomically(index.folder / INDEX) as temporary:
         temporary.write_bytes(sealed(json.dumps(tree).encode()))
-    # Only now: the runs must exist as long as the old index does. What cannot be removed is removed next time.
+    # Only now: the runs must exist as long as the old index does. Files that cannot be removed are removed next time.
     needed = {INDEX, *(run.name for run in index.runs)}
     for path in index.folder.iterdir():
         if path.name not in needed:
@@ -206,7 +205,7 @@ def _save(index: KeyIndex) -> None:
 
 
 def _origin(purpose: IndexPurpose) -> dict[str, object]:
-    """Return the conditions that an index must have been made under to be usable."""
+    """Return the properties that an existing index must match to be usable."""
     tree: object = json.loads(json.dumps(asdict(purpose)))
     return {"format": FORMAT, "hash": HASH, "purpose": tree}
 

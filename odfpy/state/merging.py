@@ -1,4 +1,4 @@
-"""The log structure of key indexes and arrangements: which runs stay, and which are merged."""
+"""The log structure of key indexes and arrangements: selection of the runs to merge."""
 
 from __future__ import annotations
 
@@ -16,12 +16,11 @@ class IndexSizes:
     """Sizes that determine the structure of an index; they do not affect results.
 
     Attributes:
-        block_rows: the maximum number of entries of a block, which are read together.
-        least_rows: the minimum number of entries of a run, which deserves its own file.
-        fanout: a run is merged with newer entries unless it is that many times as large.
-        part_rows: the maximum number of rows that are sorted and merged at once, which bounds the memory for making an
-            index.
-        part_bytes: the same in bytes.
+        block_rows: maximum number of entries in a block, which is the unit of reading.
+        least_rows: minimum number of entries for which a separate run is worthwhile.
+        fanout: minimum size of a run, relative to the newer entries, at which it is not merged with them.
+        part_rows: maximum number of rows that are sorted and merged at once, which bounds memory.
+        part_bytes: maximum bytes of these rows.
     """
 
     block_rows: int = 8_192
@@ -35,7 +34,7 @@ DEFAULT_SIZES = IndexSizes()
 
 
 def num_staying(runs: Sequence[RunInfo], rows: int, sizes: IndexSizes) -> int:
-    """Return how many runs stay unchanged when entries are added; the others are merged with these.
+    """Return the number of runs that stay unchanged when entries are added; the later ones are merged with the entries.
 
     Args:
         runs: the runs, the oldest first.
@@ -50,12 +49,12 @@ def num_staying(runs: Sequence[RunInfo], rows: int, sizes: IndexSizes) -> int:
 
 
 def ranges(runs: Sequence[RunInfo], new: Entries, sizes: IndexSizes) -> Iterator[tuple[int, int | None]]:
-    """Yield the ranges of fingerprints in which runs and new entries are merged, of about equal size.
+    """Yield ranges of fingerprints of about equal size, in which runs and new entries are merged one after the other.
 
     Args:
         runs: the runs.
         new: the entries.
-        sizes: the sizes that bound what is merged at once.
+        sizes: the sizes that bound each range.
     """
     rows = len(new.fingerprints) + sum(run.rows for run in runs)
     size = new.rows.nbytes + sum(run.size for run in runs)

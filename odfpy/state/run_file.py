@@ -1,16 +1,16 @@
 """Runs: sorted files of a key index or of an arrangement, with entries ordered by fingerprint.
 
-A run is a sequence of blocks, followed by what is needed to find and check them:
+A run is a sequence of blocks, followed by a directory to find and check them:
 
-| part | what |
+| part | content |
 |---|---|
 | block | the fingerprints, 8 bytes each, then the rows as an Arrow record batch |
-| schema | of the rows, as an Arrow message |
-| directory | for each block its least fingerprint, place, sizes and the BLAKE3 of both its parts |
+| schema | schema of the rows, as an Arrow message |
+| directory | for each block its minimum fingerprint, offset, sizes, and the BLAKE3 hashes of both parts |
 
 `RunInfo`, which is stored in the index or the manifest, has the BLAKE3 hash of schema and directory. So every byte is
-checked before it is used, and only what is used is read: files are mapped into memory, and blocks that cannot match are
-not touched.
+checked before it is used, and only the required parts are read: files are memory-mapped, and blocks that cannot match
+are not accessed.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class StateDamaged(Exception):
 
 @contextlib.contextmanager
 def damage_found() -> Iterator[None]:
-    """Turn all errors that damaged files can cause into `StateDamaged`."""
+    """Convert all errors that damaged files can cause to `StateDamaged`."""
     try:
         yield
     except (OSError, pa.ArrowException, ValueError, KeyError, TypeError, IndexError, OverflowError) as error:
@@ -65,7 +65,7 @@ class RunInfo:
         rows: number of entries.
         size: size of the file in bytes.
         schema_at: offset of the schema.
-        directory_at: offset of the directory, which extends to the end.
+        directory_at: offset of the directory, which extends to the end of the file.
         digest: BLAKE3 of schema and directory, in hexadecimal.
     """
 
@@ -86,7 +86,7 @@ class RunWriter:
         Args:
             path: path of a new file.
             schema: schema of the rows.
-            block_rows: the maximum number of entries of a block: what has to be read to look up one key.
+            block_rows: maximum number of entries of a block: the amount that is read to look up one key.
 
         Raises:
             OSError: the file cannot be written, now or later.
@@ -101,7 +101,7 @@ class RunWriter:
         self._file = path.open("xb")
 
     def write(self, entries: Entries) -> None:
-        """Append entries with fingerprints that are not less than earlier ones."""
+        """Append entries; their fingerprints must not be less than earlier ones."""
         start = 0
         for batch in entries.rows.to_batches(self._block_rows):
             fingerprints = entries.fingerprints[start : start + batch.num_rows]
@@ -110,7 +110,7 @@ class RunWriter:
             start += batch.num_rows
 
     def finish(self) -> RunInfo:
-        """Complete the file. It is not synced to disk: damage by a power loss is noticed, and the file rebuilt."""
+        """Complete the file. It is not synced to disk: damage by a power loss is detected, and the file rebuilt."""
         schema_at = self._at
         schema = self._schema.serialize().to_pybytes()
         directory = np.array(self._directory, _DIRECTORY).tobytes()
@@ -129,7 +129,7 @@ class RunWriter:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         if not self._done:
-            with contextlib.suppress(OSError):  # a full disk cannot take buffered data
+            with contextlib.suppress(OSError):  # a full disk cannot store buffered data
                 self._file.close()
             self._path.unlink(missing_ok=True)
 
@@ -147,10 +147,10 @@ class SortedRun:
     """A run opened for reading."""
 
     def __init__(self, folder: Path, info: RunInfo) -> None:
-        """Open the file, and check its schema and directory.
+        """Open the file and check its schema and directory.
 
         Raises:
-            StateDamaged: it is not the file that was written; also raised by all later reads.
+            StateDamaged: the file is missing or damaged; later reads may raise it, too.
         """
         self.info = info
         with damage_found():
@@ -169,23 +169,23 @@ class SortedRun:
         return self._entries(range(len(self._directory)))
 
     def batches(self) -> Iterator[pa.RecordBatch]:
-        """Yield the rows of all entries, a block at a time."""
+        """Yield the rows of all entries, one block at a time."""
         return map(self._rows, range(len(self._directory)))
 
     def between(self, low: int, high: int | None) -> Entries:
-        """Return entries with fingerprints from `low` to before `high`, None for the end."""
+        """Return entries with fingerprints from `low` up to, but not including, `high`; None for the end."""
         # Equal fingerprints may be on both sides of a block boundary.
         first = max(0, int(np.searchsorted(self._firsts, np.uint64(low))) - 1)
         last = len(self._firsts) if high is None else int(np.searchsorted(self._firsts, np.uint64(high)))
         return self._entries(range(first, last)).between(low, high)
 
     def matching(self, wanted: Fingerprints) -> Entries:
-        """Entries with one of the wanted fingerprints, which are ascending and distinct."""
+        """Return entries with one of the given fingerprints, which are ascending and distinct."""
         blocks = self._touched(wanted)
         known = np.concatenate([np.empty(0, np.uint64), *map(self._fingerprints, blocks)])
         places = places_of(wanted, known)
-        # Rows are taken from all blocks with matches at once: one by one would cost more than reading and checking
-        # them. Positions count across all blocks, so those of blocks that are not read are subtracted.
+        # Rows are taken from all blocks with matches at once, which is faster than block by block. Positions count
+        # across all blocks, so the sizes of blocks that are not read are subtracted.
         sizes = self._directory["entries"][blocks].astype(np.int64)
         ends = np.cumsum(sizes)
         read, block_of = np.unique(np.searchsorted(ends, places, side="right"), return_inverse=True)
@@ -196,7 +196,7 @@ class SortedRun:
     # --- Blocks ---
 
     def _touched(self, wanted: Fingerprints) -> Places:
-        """Blocks that may have one of the wanted fingerprints."""
+        """Return the indices of blocks that may have one of the given fingerprints."""
         left = np.maximum(np.searchsorted(self._firsts, wanted) - 1, 0)
         right = np.searchsorted(self._firsts, wanted, side="right")
         starts = np.zeros(len(self._firsts) + 1, np.int64)

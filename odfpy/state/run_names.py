@@ -23,15 +23,15 @@ def is_run_name(name: str) -> bool:
 
 
 def list_runs(folder: Path, names: Iterable[str]) -> None:
-    """Write the list of an arrangement's runs, wherever they are."""
+    """Write the names of an arrangement's runs to the list in a folder; the runs themselves may be elsewhere."""
     (folder / _LIST).write_text("\n".join(sorted(names)), encoding="utf-8")
 
 
 def listed_runs(folder: Path) -> list[str] | None:
-    """Return the list of runs in a folder; None if there is none, or no valid one.
+    """Return the names in the list of a folder; None if there is no list, or it is invalid.
 
     Raises:
-        OSError: it cannot be read.
+        OSError: the list cannot be read.
     """
     try:
         names = (folder / _LIST).read_text(encoding="utf-8").split()

@@ -1,4 +1,4 @@
-"""Sealed files: small files with a checksum, a text followed by a line with its BLAKE3 hash."""
+"""Sealed files: small files with a checksum. Their text is followed by a line with its BLAKE3 hash."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ from odfpy.state.run_file import StateDamaged
 
 
 def sealed(text: bytes) -> bytes:
-    """Return the content of a file with a text."""
+    """Return the content of a sealed file for a text."""
     return b"\n".join((text, str(Multihash.of(text, BLAKE3)).encode(), b""))
 
 
 def unsealed(content: bytes) -> bytes:
-    """Return the text of a file.
+    """Return the text of a sealed file.
 
     Raises:
-        StateDamaged: it is not what was written.
+        StateDamaged: the checksum does not match.
     """
     text = content.removesuffix(b"\n").rpartition(b"\n")[0]
     if content != sealed(text):

@@ -1,9 +1,9 @@
-"""Fingerprints of the values of rows, by which a ledger notices that a known key comes with different values.
+"""Fingerprints of rows' values, by which a ledger detects that a known key arrives with different values.
 
-The fingerprint of a row combines the hashes of its values, each with the name of its column, so that the order of
-columns does not matter, and a null is equivalent to a missing column: a schema may grow. Equal values have equal
-hashes, as with keys. Different rows have the same fingerprint with a probability of 1 in 2^64, which is good enough for
-a warning.
+The fingerprint of a row combines the hashes of its values, each with the name of its column. So the order of columns
+does not matter, and null is equivalent to a missing column, since schemas may be extended. Equal values have equal
+hashes, as with keys. Different rows have the same fingerprint with a probability of 1 in 2^64, which is sufficient
+for a warning.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     import duckdb
 
 FINGERPRINT: Final = "fingerprint"
-"""Role of the column, beside those of keys."""
+"""Role of the column, beside the roles of keys."""
 
 
 def value_fingerprints(db: duckdb.DuckDBPyConnection, rows: pa.Table) -> pa.Array:
@@ -36,10 +36,10 @@ def value_fingerprints(db: duckdb.DuckDBPyConnection, rows: pa.Table) -> pa.Arra
         return from_numpy(fingerprints)
     roles = [f"v{at}" for at in range(rows.num_columns)]
     columns = {role: comparable(column) for role, column in zip(roles, rows.columns, strict=True)}
-    # The database may return rows in any order, so each row carries its position.
+    # The database may return rows in any order, so each row has its position.
     values = db.from_arrow(pa.table({**columns, "place": pa.arange(0, rows.num_rows)}))
-    # Hashed once more: the database combines the hashes of name and value in such a simple way that swapping values
-    # between columns would go unnoticed.
+    # Hashed once more: the database combines the hashes of name and value so simply that swapping values between
+    # columns would not change the result.
     hashes = (
         f"CASE WHEN {role} IS NULL THEN 0::UBIGINT ELSE hash(hash({literal(name)}, {role})) END AS {role}"
         for role, name in zip(roles, rows.column_names, strict=True)

@@ -1,4 +1,4 @@
-"""Contract suites: what every implementation of an interface must do, as classes of tests to inherit.
+"""Contract suites: tests for all implementations of an interface, as classes to inherit.
 
-They need `pytest` and `hypothesis`, which come with the extra `dev`.
+They need `pytest` and `hypothesis`, which the extra `dev` installs.
 """

@@ -1,4 +1,4 @@
-"""An archive as simple as can be: records and contents as files of a folder. For tests of what pushes and asks."""
+"""A minimal archive for tests: records and contents are files of a folder."""
 
 from __future__ import annotations
 
@@ -24,17 +24,17 @@ _CONTENTS: Final = "contents"
 
 
 class FolderArchive(Archive):
-    """An archive in a folder, which any number of processes may push to.
+    """An archive in a folder, to which several processes may push.
 
     Attributes:
-        path: of the folder.
-        commits: how many files each push of this object has brought.
+        path: path of the folder.
+        commits: number of files in each push by this object.
     """
 
     def __init__(self, path: Path) -> None:
         """
         Args:
-            path: of the folder; made if need be.
+            path: path of the folder, which is created if it is missing.
         """
         self.path = path
         self.commits: list[int] = []
@@ -75,7 +75,7 @@ class FolderArchive(Archive):
         return self.path / _RECORDS / f"{id_}.json"
 
     def records(self) -> Iterator[FileRecord]:
-        """Yield all records, in the order of starts, then ids."""
+        """Yield all records, ordered by start, then id."""
         found = [
             FileRecord.from_dict(json.loads(file.read_bytes())) for file in (self.path / _RECORDS).glob("[!.]*.json")
         ]

@@ -1,6 +1,6 @@
-"""The contract of keyed states, whatever they look keys up in.
+"""Contract of keyed states, for all implementations.
 
-A test module inherits the suite and says how to make a state:
+A test module inherits the suite and defines how to create a state:
 
     class TestMyState(KeyedStateContract):
         def make(self, history: History, keys: Sequence[str], *, keeps_rows: bool) -> KeyedState:
@@ -50,9 +50,9 @@ class History:
     """All slices of a dataset.
 
     Attributes:
-        folder: where they are, and where a state may keep what it wants.
-        slices: files, in order.
-        schema: schema of the dataset after them.
+        folder: folder of the slices, which a state may use, too.
+        slices: paths of the files, in order.
+        schema: schema of the dataset after the last slice.
         vocabulary: names of the system columns.
     """
 
@@ -63,7 +63,7 @@ class History:
 
 
 def rows_of(events: Events, start: int = 0, schema: pa.Schema = SCHEMA) -> pa.Table:
-    """Rows from operation and data columns, the first with the offset `start`.
+    """Return rows with the given operations and data columns, and consecutive offsets.
 
     Args:
         events: operation types and values.
@@ -79,7 +79,7 @@ def rows_of(events: Events, start: int = 0, schema: pa.Schema = SCHEMA) -> pa.Ta
 
 
 def write_history(folder: Path, *slices: pa.Table, schema: pa.Schema | None = None, **options: Any) -> History:
-    """A history of some slices; the schema is that of the last, options are for the Parquet writer."""
+    """Write slices and return their history; its schema is that of the last slice. Options are for Parquet."""
     paths = tuple(folder / f"{number}" for number in range(len(slices)))
     for path, rows in zip(paths, slices, strict=True):
         pq.write_table(rows, path, **options)
@@ -92,13 +92,13 @@ def current(
     values: Sequence[StateColumn] = (NAME,),
     among: pa.Table | None = None,
 ) -> list[tuple[Any, ...]]:
-    """Offset, keys and values of the current rows, by offset.
+    """Return offset, keys and values of the current rows, by offset.
 
     Args:
-        state: the state to ask.
+        state: the state.
         keys: the key columns.
         values: the other columns.
-        among: the wanted keys, None for all.
+        among: the requested keys, None for all.
     """
     with database(threads=2) as db:
         if among is not None:
@@ -111,12 +111,12 @@ def current(
 
 
 def keys_seen(state: KeyedState, key: StateColumn = ID, among: pa.Table | None = None) -> set[Any]:
-    """The keys that ever were, of those that are asked for.
+    """Return all keys that ever existed, restricted to the requested ones.
 
     Args:
-        state: the state to ask.
+        state: the state.
         key: the key column.
-        among: the wanted keys, None for all.
+        among: the requested keys, None for all.
     """
     with database(threads=2) as db:
         if among is not None:
@@ -130,12 +130,12 @@ class KeyedStateContract:
     """Tests of the guarantees that merges rely on."""
 
     def make(self, history: History, keys: Sequence[str], *, keeps_rows: bool) -> KeyedState:
-        """The state of a dataset.
+        """Create the state of a dataset.
 
         Args:
             history: its slices.
             keys: the primary key.
-            keeps_rows: whether it is going to be asked for current rows, or else for keys that were seen.
+            keeps_rows: whether current rows are going to be requested, or else keys that were seen.
         """
         raise NotImplementedError
 
@@ -146,23 +146,23 @@ class KeyedStateContract:
         values: Sequence[StateColumn] = (NAME,),
         among: pa.Table | None = None,
     ) -> list[tuple[Any, ...]]:
-        """Offset, keys and values of the current rows, by offset.
+        """Return offset, keys and values of the current rows, by offset.
 
         Args:
-            history: the history to ask.
+            history: the history of the dataset.
             keys: the key columns.
             values: the other columns.
-            among: the wanted keys, None for all.
+            among: the requested keys, None for all.
         """
         return current(self.make(history, [key.name for key in keys], keeps_rows=True), keys, values, among)
 
     def seen(self, history: History, key: StateColumn = ID, among: pa.Table | None = None) -> set[Any]:
-        """The keys that ever were, of those that are asked for.
+        """Return all keys that ever existed, restricted to the requested ones.
 
         Args:
-            history: the history to ask.
+            history: the history of the dataset.
             key: the key column.
-            among: the wanted keys, None for all.
+            among: the requested keys, None for all.
         """
         return keys_seen(self.make(history, [key.name], keeps_rows=False), key, among)
 

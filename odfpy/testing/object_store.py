@@ -1,12 +1,12 @@
-"""The contract of object stores.
+"""Contract of object stores.
 
-A test module inherits a suite and says how to make a store:
+A test module inherits a suite and defines how to create a store:
 
     class TestMyStore(ObjectStoreContract):
         def make(self, folder: Path) -> ObjectStore:
             return MyStore(folder / "objects")
 
-`ObjectStoreReading` is the part for stores that others fill; `ObjectStoreContract` is for stores that are written to.
+`ObjectStoreReading` is for read-only stores; `ObjectStoreContract` is for writable stores.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ ABSENT = Multihash.of(b"an object that is nowhere")
 
 
 class BrokenStream(io.BytesIO):
-    """A stream that ends with an error, as a connection may."""
+    """A stream that ends with an error, like an interrupted connection."""
 
     def read(self, size: int | None = -1, /) -> bytes:
-        """Its bytes, then the error."""
+        """Return the bytes; raise the error at the end."""
         data = super().read(size)
         if not data:
             raise ConnectionResetError("connection reset")
@@ -45,7 +45,7 @@ class ObjectStoreReading:
     """Tests of the guarantees that readers rely on."""
 
     def filled(self, folder: Path, objects: Iterable[bytes]) -> ObjectStore:
-        """A store that holds some objects; `folder` is an empty one to use at will."""
+        """Create a store that contains the given objects; `folder` is empty and at the suite's disposal."""
         raise NotImplementedError
 
     @pytest.fixture
@@ -94,7 +94,7 @@ class ObjectStoreContract(ObjectStoreReading):
     """Tests of the guarantees that readers and writers rely on."""
 
     def make(self, folder: Path) -> ObjectStore:
-        """An empty store; `folder` is an empty one to use at will."""
+        """Create an empty store; `folder` is empty and at the suite's disposal."""
         raise NotImplementedError
 
     def filled(self, folder: Path, objects: Iterable[bytes]) -> ObjectStore:

@@ -1,12 +1,12 @@
-"""The contract of reference stores.
+"""Contract of reference stores.
 
-A test module inherits a suite and says how to make a store:
+A test module inherits a suite and defines how to create a store:
 
     class TestMyStore(RefStoreContract):
         def make(self, folder: Path) -> RefStore:
             return MyStore(folder / "refs")
 
-`RefStoreReading` is the part for stores that others fill; `RefStoreContract` is for stores that are written to.
+`RefStoreReading` is for read-only stores; `RefStoreContract` is for writable stores.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class RefStoreReading:
     """Tests of the guarantees that readers rely on."""
 
     def filled(self, folder: Path, references: Mapping[str, Multihash]) -> RefStore:
-        """A store that holds some references; `folder` is an empty one to use at will."""
+        """Create a store that contains the given references; `folder` is empty and at the suite's disposal."""
         raise NotImplementedError
 
     @pytest.fixture
@@ -74,15 +74,15 @@ class RefStoreContract(RefStoreReading):
     """Tests of the guarantees that readers and writers rely on.
 
     Attributes:
-        writers: how many race with each other.
-        rounds: how often; stores behind a network may lower both.
+        writers: number of concurrent writers.
+        rounds: number of rounds of the race; stores behind a network may lower both.
     """
 
     writers = 6
     rounds = 30
 
     def make(self, folder: Path) -> RefStore:
-        """An empty store; `folder` is an empty one to use at will."""
+        """Create an empty store; `folder` is empty and at the suite's disposal."""
         raise NotImplementedError
 
     def filled(self, folder: Path, references: Mapping[str, Multihash]) -> RefStore:
@@ -194,13 +194,13 @@ class RefStoreContract(RefStoreReading):
 
 
 def race(store: RefStore, writer: int, rounds: int, wait: Callable[[], object]) -> list[bool]:
-    """Try to move the head once a round, together with other writers; which rounds were won.
+    """Try to move the head once per round, concurrently with other writers; return whether each round was won.
 
     Args:
         store: the store.
         writer: number of this writer.
         rounds: number of rounds.
-        wait: waits for the others before each round.
+        wait: waits for the other writers.
     """
     won = []
     for number in range(rounds):
@@ -217,5 +217,5 @@ def race(store: RefStore, writer: int, rounds: int, wait: Callable[[], object]) 
 
 
 def check_race(results: list[list[bool]]) -> None:
-    """Each round had exactly one winner."""
+    """Check that each round had exactly one winner."""
     assert [sum(round_) for round_ in zip(*results, strict=True)] == [1] * len(results[0])

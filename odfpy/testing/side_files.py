@@ -1,6 +1,6 @@
-"""The contract of stores of side files.
+"""Contract of stores of side files.
 
-A test module inherits the suite and says how to make a store:
+A test module inherits the suite and defines how to create a store:
 
     class TestMine(SideFilesContract):
         def make(self, folder: Path) -> SideFiles:
@@ -36,13 +36,13 @@ class SideFilesContract:
     """Tests of the guarantees that readers and writers rely on.
 
     Attributes:
-        many: files; more than `odfpy.files.MANY` for stores to which that makes a difference.
+        many: number of files; more than `odfpy.files.MANY` for stores that treat many files differently.
     """
 
     many: int = 300
 
     def make(self, folder: Path) -> SideFiles:
-        """An empty store; `folder` is an empty one to use at will."""
+        """Create an empty store; `folder` is empty and at the suite's disposal."""
         raise NotImplementedError
 
     @pytest.fixture

@@ -1,4 +1,4 @@
-"""The contract of sources of a relay: what each kind of connection must do, as tests to inherit.
+"""Contract of sources of a relay, as tests to inherit for each kind of connection.
 
 class TestMySource(SourceContract):
     def make(self, tables: Mapping[str, pa.Table]) -> Source: ...
@@ -67,27 +67,27 @@ TABLES = {
     "many": MANY,
     "hostile": pa.table({name: pa.array([number], pa.int64()) for number, name in enumerate(HOSTILE)}),
 }
-"""Tables that a source is made over; the suite needs no more."""
+"""Tables that a source must provide for the suite."""
 
 
 class SourceContract:
-    """Tests of what a relay relies on."""
+    """Tests of the guarantees that relays rely on."""
 
     has_types = True
-    """False for a source that does not say the types of its columns as they were, as files of text do not."""
+    """False for sources that do not preserve the types of columns, such as text files."""
 
     @pytest.fixture
     def source(self) -> Source:
-        """A source over `TABLES`."""
+        """Create a source with `TABLES`."""
         raise NotImplementedError
 
     @pytest.fixture
     def broken(self) -> Source:
-        """A source of the same kind that cannot be reached, and knows `SECRET` if it knows secrets at all."""
+        """Create a source of the same kind that is unreachable, and whose secret, if it has one, is `SECRET`."""
         raise NotImplementedError
 
     def table(self, name: str) -> str:
-        """Return what stands behind FROM for a table.
+        """Return the expression after FROM for a table.
 
         Args:
             name: one of `TABLES`.
@@ -95,12 +95,12 @@ class SourceContract:
         return f'"{name}"'
 
     def endless(self) -> str:
-        """A query of so many rows that nobody sees their end, with a column `id`."""
+        """Return a query with a practically endless result that has a column `id`."""
         many = self.table("many")
         return f'SELECT a."id" AS "id" FROM {many} AS a CROSS JOIN {many} AS b'  # noqa: S608
 
     def quoted(self, name: str) -> str:
-        """A name of a column in the dialect of the source."""
+        """Return the name of a column, quoted as in the dialect of the source."""
         return '"' + name.replace('"', '""') + '"'
 
     # --- Columns and types ---
@@ -247,8 +247,8 @@ class SourceContract:
         sql = f'SELECT "small" AS "x" FROM {self.table("typed")}'  # noqa: S608
         with pytest.raises(SourceFailed) as caught:
             broken.read(sql, pa.schema([("x", pa.int64())])).read_all()
-        told = f"{caught.value.message} {caught.value.hint} {caught.value.detail} {caplog.text}"
-        assert SECRET not in told
+        shown = f"{caught.value.message} {caught.value.hint} {caught.value.detail} {caplog.text}"
+        assert SECRET not in shown
         assert caught.value.__cause__ is None
 
     def test_closing(self, source: Source) -> None:

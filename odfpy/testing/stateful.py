@@ -1,4 +1,4 @@
-"""A random walk through an object store, side by side with the in-memory model."""
+"""A random walk through an object store and an in-memory model in parallel."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _CONTENTS = st.binary(max_size=8)
 
 
 class ObjectStoreMachine(RuleBasedStateMachine):
-    """Does the same to both stores and compares them after every step; subclasses say how to `make` the store."""
+    """Applies the same operations to both stores, and compares them after every step; subclasses implement `make`."""
 
     names = Bundle("names")
 
@@ -30,28 +30,28 @@ class ObjectStoreMachine(RuleBasedStateMachine):
         self.store = self.make(self.folder / "store")
 
     def make(self, folder: Path) -> ObjectStore:
-        """An empty store."""
+        """Create an empty store."""
         raise NotImplementedError
 
     def teardown(self) -> None:
-        """Remove what the walk left."""
+        """Remove the temporary files."""
         self.scratch.cleanup()
 
     @rule(target=names, data=_CONTENTS, algorithm=st.sampled_from([SHA3_256, BLAKE3]))
     def name(self, data: bytes, algorithm: HashAlgorithm) -> Multihash:
-        """A name that may be in the store or not."""
+        """Create a name that may or may not be in the store."""
         return Multihash.of(data, algorithm)
 
     @rule(target=names, data=_CONTENTS, algorithm=st.sampled_from([SHA3_256, BLAKE3]))
     def insert(self, data: bytes, algorithm: HashAlgorithm) -> Multihash:
-        """Bytes."""
+        """Insert bytes."""
         name = self.store.insert(data, algorithm)
         assert name == self.model.insert(data, algorithm)
         return name
 
     @rule(name=names, data=_CONTENTS, size=st.none() | st.integers(0, 9))
     def insert_stream(self, name: Multihash, data: bytes, size: int | None) -> None:
-        """A stream that may have another hash or be too long.
+        """Insert a stream that may have a wrong hash or exceed its size.
 
         Args:
             name: the announced hash.
@@ -69,7 +69,7 @@ class ObjectStoreMachine(RuleBasedStateMachine):
 
     @rule(target=names, data=_CONTENTS)
     def insert_file(self, data: bytes) -> Multihash:
-        """A file."""
+        """Insert a file."""
         name = Multihash.of(data)
         for number, store in enumerate((self.store, self.model)):
             file = self.folder / f"file-{number}"
@@ -80,13 +80,13 @@ class ObjectStoreMachine(RuleBasedStateMachine):
 
     @rule(name=names)
     def delete(self, name: Multihash) -> None:
-        """An object that may be there or not."""
+        """Delete an object that may or may not exist."""
         self.store.delete(name)
         self.model.delete(name)
 
     @rule(name=names)
     def read(self, name: Multihash) -> None:
-        """An object that may be there or not."""
+        """Read an object that may or may not exist."""
         assert (name in self.store) == (name in self.model)
         if name in self.model:
             assert self.store.read(name) == self.model.read(name)
@@ -97,11 +97,11 @@ class ObjectStoreMachine(RuleBasedStateMachine):
 
     @rule()
     def reopen(self) -> None:
-        """Another process sees the same."""
+        """Check that another instance sees the same content."""
         if self.store.local_path(Multihash.of(b"")) is not None:
             self.store = self.make(self.folder / "store")
 
     @invariant()
     def both_hold_the_same(self) -> None:
-        """After every step."""
+        """Compare both stores after every step."""
         assert set(self.store) == set(self.model)

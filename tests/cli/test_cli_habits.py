@@ -11,7 +11,7 @@ import typer
 from cli.conftest import dataset_folder
 
 import odfpy
-from odfpy.cli.commands import COMMANDS, app
+from odfpy.cli.commands import ALSO, COMMANDS, INSTEAD, app
 from odfpy.coordinator.diagnosis import without_secrets
 from odfpy.coordinator.verbs.datasets import DatasetRegistry
 from odfpy.coordinator.workspace import Workspace
@@ -433,3 +433,21 @@ def test_standard_input_that_is_no_text_is_told(odf: Odf, workspace: Path) -> No
     refused = odf("sql", "--engine", "datafusion", stdin=b"select 1 \xff")
     assert (refused.code, "Standard input is not text in UTF-8" in refused.says) == (2, True)
     assert odf("sql", "--engine", "datafusion", "-o", "csv", stdin="select 'ž' as x".encode()).out == "x\nž\n"
+
+
+@pytest.mark.parametrize("word", INSTEAD)
+def test_words_from_other_programs_lead_to_commands_that_exist(word: str, odf: Odf) -> None:
+    assert word not in COMMANDS | ALSO
+    refused = odf(word)
+    assert (refused.code, refused.says) == (2, f"error: No such command: {word} (E100)\nhint: {INSTEAD[word]}\n")
+    for line in re.findall(r"`odf ([^`]*)`", INSTEAD[word]):
+        name = " ".join(part for part in line.split() if part.islower() and not part.startswith("-"))
+        assert name in ALL or name in COMMANDS
+        for option in re.findall(r"--?[a-z]+", line):
+            assert option in odf(*name.split(), "--help").out
+
+
+def test_option_suggested_is_like_the_one_given(odf: Odf) -> None:
+    assert "hint: `odf new --help` shows its usage" in odf("new", "--force").says
+    assert "hint: Did you mean --num-records?" in odf("tail", "rates", "--num-record", "3").says
+    assert "Option '-n' requires an argument" in odf("tail", "rates", "-n").says

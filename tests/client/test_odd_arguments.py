@@ -37,6 +37,21 @@ def test_counts_are_whole_numbers(workspace: Workspace, here: Connection, tmp_pa
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.parametrize(
+    ("name", "says"),
+    [
+        ("to_pandas", r"'to_pandas', but its rows have: current\(\).to_pandas\(\), changelog\(\)"),
+        ("columns", "'columns'; it has schema.names$"),
+        ("head", r"'head'; it has current\(\) for the current state, tail\(5\)"),
+        ("nothing", "'nothing'$"),
+    ],
+)
+def test_names_of_data_frames_lead_to_those_of_a_dataset(here: Connection, name: str, says: str) -> None:
+    with pytest.raises(AttributeError, match=f"A dataset has no {says}"):
+        getattr(here[RATES], name)
+    assert not hasattr(here[RATES], name)
+
+
 def test_no_file_has_no_rows(workspace: Workspace, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="rows_per_file must be a whole number, at least 1, not 0"):
         workspace.export(sql="select 1", engine="datafusion", to=tmp_path / "there", rows_per_file=0)

@@ -13,13 +13,16 @@ from hypothesis import strategies as st
 from support.fixtures import KAMU
 
 from odfpy.coordinator.workspace import Workspace
-from odfpy.data.rows.plain_values import columns_of, is_number, plain
+from odfpy.data.rows.plain_values import columns_of, is_number, plain, plain_columns_of
 from odfpy.data.timestamp import Timestamp
 
 
 def values(array: pa.Array) -> list[Any]:
-    (column,) = columns_of(pa.table({"x": array}))
-    return [plain(value) for value in column]
+    table = pa.table({"x": array})
+    (column,), (plain_column,) = columns_of(table), plain_columns_of(table)
+    found = [plain(value) for value in column]
+    assert plain_column == found
+    return found
 
 
 @pytest.mark.parametrize(
@@ -81,6 +84,19 @@ def test_times_inside_of_other_values() -> None:
 @given(st.integers(-62_135_596_800_000, 253_402_300_799_999))
 def test_instants_are_written_as_everywhere_else(millis: int) -> None:
     assert values(pa.array([millis], pa.timestamp("ms", "UTC"))) == [str(Timestamp.from_millis(millis))]
+
+
+@given(
+    st.sampled_from(["s", "ms", "us", "ns"]),
+    st.sampled_from([None, "UTC", "Europe/Berlin"]),
+    st.lists(st.none() | st.integers(-(2**62), 2**62) | st.integers(-(2**36), 2**36), min_size=1, max_size=50),
+)
+def test_many_instants_are_written_as_each_by_itself(unit: str, zone: str | None, counts: list[int | None]) -> None:
+    few = pa.array(counts, pa.timestamp(unit, zone))
+    repeats = 1000 // len(counts)
+    many = pa.concat_arrays([few] * repeats)
+    assert values(many) == repeats * [values(few.slice(number, 1))[0] for number in range(len(counts))]
+    assert values(many.slice(1)) == values(many)[1:]
 
 
 def test_only_numbers_are_numbers() -> None:

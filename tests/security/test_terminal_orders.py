@@ -53,6 +53,18 @@ content:
 """
 
 
+UNSEEN = {*map(chr, (*range(0x20), *range(0x7F, 0xA0), 0x61C, 0x200E, 0x200F, 0x2028, 0x2029))}
+UNSEEN |= {*map(chr, (*range(0x202A, 0x202F), *range(0x2066, 0x206A)))}
+
+
+def test_of_all_characters_those_that_give_orders_are_spelled_out():
+    characters = list(map(chr, range(0x110000)))
+    assert {one for one in characters if escape_controls(one) != one} == UNSEEN
+    assert {one for one in characters if escape_controls_in_lines(one) != one} == UNSEEN - {"\n", "\t"}
+    in_json = {one for one in characters if escape_controls_in_json(one) != one}
+    assert in_json == {one for one in UNSEEN if one >= "\x7f"}
+
+
 class Tty(io.StringIO):
     """A stream that says it is a terminal."""
 

@@ -90,17 +90,34 @@ def test_one_step_after_the_other_is_the_whole(folder: Path, batches: list[list[
         assert np.array_equal(whole.at(version), found[version - 1])
 
 
-@pytest.mark.parametrize(("merge", "kind"), [("{kind: Append}", "INT"), (UPSERTS, "DOUBLE")])
-def test_without_a_plain_key_everything_is_read(folder: Path, merge: str, kind: str) -> None:
-    rows = [{"op": 0, "key1": 1, "Key 2": "a", "n": n} for n in range(3)]
-    workspace = dataset_of(folder / "w", [[row] for row in rows], merge, kind)
+ONE_BY_ONE = [[{"op": 0, "key1": 1, "Key 2": "a", "n": n}] for n in range(3)]
+
+
+def test_without_a_plain_key_everything_is_read(folder: Path) -> None:
+    workspace = dataset_of(folder / "w", ONE_BY_ONE, UPSERTS, "DOUBLE")
     asked: list[str] = []
     found, count = live_rows(workspace, asked)
-    assert [list(found.at(version)).count(True) for version in range(1, count + 1)] == (
-        [1, 2, 3] if "Append" in merge else [1, 1, 1]
-    )
+    assert [list(found.at(version)).count(True) for version in range(1, count + 1)] == [1, 1, 1]
     assert all("odf_as_at" in sql for sql in asked)
     assert len(asked) == count
+
+
+def test_without_a_key_nothing_is_read_of_appended_rows(folder: Path) -> None:
+    workspace = dataset_of(folder / "w", ONE_BY_ONE, "{kind: Append}")
+    asked: list[str] = []
+    found, count = live_rows(workspace, asked)
+    assert [found.at(version).tolist() for version in range(1, count + 1)] == [[True], 2 * [True], 3 * [True]]
+    assert not asked
+
+
+def test_without_a_key_a_retraction_is_asked_for(folder: Path) -> None:
+    rows = [[{"op": op, "key1": 1, "Key 2": "a", "n": 1}] for op in (0, 1)]
+    workspace = dataset_of(folder / "w", rows, "{kind: ChangelogStream, primaryKey: [n]}")
+    asked: list[str] = []
+    found, count = live_rows(workspace, asked)
+    assert workspace.storage.get("states").state.primary_key is None
+    assert [found.at(version).tolist() for version in range(1, count + 1)] == [[True], [True, False]]
+    assert len(asked) == 1
 
 
 def test_what_is_known_is_not_found_again(folder: Path) -> None:

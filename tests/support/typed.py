@@ -16,6 +16,8 @@ from support.engine.session import MEMORY
 NOT_RUN = re.compile(r"<!-- not run: .+? -->\n```console\n.*?^```$", re.MULTILINE | re.DOTALL)
 _BLOCK = re.compile(r"^```console\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _END = "--- end of a command:"
+_LISTENS = "for _ in $(seq 1200); do (: < /dev/tcp/localhost/{port}) 2>/dev/null && break; sleep 0.05; done"
+"""Waits for a server, which a command has started in the background; for a minute at most."""
 _SIGNS_OF_FAILURE = ("error:", "NOT VALID", " To do")
 _MASKS = {
     r"f1620[0-9a-f]{2,64}(\.\.\.)?": "HASH",
@@ -65,7 +67,7 @@ def type_in(commands: list[Typed], folder: Path, home: Path, replaced: Mapping[s
         commands: the commands, in order.
         folder: the initial folder, which has another name in documents.
         home: home of a new user.
-        replaced: texts of the document that differ here, such as a port.
+        replaced: texts of the document that differ here, such as a port; commands in the background listen at these.
     """
     program = []
     for typed in commands:
@@ -74,7 +76,8 @@ def type_in(commands: list[Typed], folder: Path, home: Path, replaced: Mapping[s
             command = command.replace(text, here)
         program.append(f"{command}\necho; echo '{_END}' $?\n")
         if command.endswith("&"):
-            program.append("sleep 5\n")
+            ports = [port for text, port in replaced.items() if text.isdigit() and re.search(rf"\b{port}\b", command)]
+            program += [f"{_LISTENS.format(port=port)}\n" for port in ports]
     environment = {
         **{name: value for name, value in os.environ.items() if not name.startswith("XDG_")},
         "HOME": str(home),

@@ -66,7 +66,7 @@ def _compare(reader: Reader, asked: CompareArguments, control: CancellationToken
 
 
 def _that_fit(changes: list[RowChange]) -> tuple[list[ChangedRow], bool]:
-    """Return the changes that fit into an answer, and whether some were omitted."""
+    """Return the changes that fit into an answer, and whether others were omitted."""
     sides = [(list((change.old or {}).values()), list((change.new or {}).values())) for change in changes]
     shown = shown_rows([*old, *new] for old, new in sides)
     rows = []

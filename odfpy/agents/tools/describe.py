@@ -107,10 +107,10 @@ def _describe(reader: Reader, asked: DescribeArguments, control: CancellationTok
 
 
 def describe(reader: Reader, dataset: StoredDataset) -> DescribeAnswer:
-    """Describe a dataset.
+    """Describe a dataset for a model.
 
     Args:
-        reader: reader of the caller; other datasets that it may not read have no names.
+        reader: reader of the caller; names of datasets that the caller may not read are omitted.
         dataset: the dataset.
 
     Raises:

@@ -89,12 +89,12 @@ def _found(entry: CatalogEntry) -> FoundDataset:
 
 
 def sql_name(name: str) -> str:
-    """Return how a query of DataFusion names a dataset."""
+    """Return the name of a dataset as an identifier in DataFusion SQL."""
     return f'"{name}"'
 
 
 def text_or_none(value: Timestamp | Any | None) -> str | None:
-    """Return a value as text; None stays None."""
+    """Return a value as text, None for None."""
     return None if value is None else str(value)
 
 

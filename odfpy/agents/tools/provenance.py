@@ -69,7 +69,7 @@ class DatasetOnTheWay(BaseModel):
 
 
 class ProvenanceAnswer(ToolAnswer):
-    """The row, then what it is derived from, each dataset before its own inputs."""
+    """The row, then the rows that it is derived from, each dataset before its own inputs."""
 
     datasets: list[DatasetOnTheWay]
     hidden_datasets: Annotated[int, Field(description="Number of traced datasets that the caller may not read.")]
@@ -108,7 +108,7 @@ def _provenance(reader: Reader, asked: ProvenanceArguments, control: Cancellatio
 
 
 def _reads_all(reader: Reader, dataset: StoredDataset) -> bool:
-    """Return whether the caller may read all inputs of a dataset: errors may name any of them."""
+    """Return whether the caller may read all inputs of a dataset, since errors may name any of them."""
     waiting, seen = [*dataset.input_ids], set[DatasetId]()
     while waiting:
         key = waiting.pop()
@@ -145,7 +145,7 @@ def _dataset(one: TracedDataset, names: Mapping[DatasetId, str]) -> DatasetOnThe
 
 
 def _is_whole(one: TracedDataset, names: Mapping[DatasetId, str]) -> bool:
-    """Return whether the caller may see all rows it was derived from: a remark may name them."""
+    """Return whether the caller may see all rows that rows were derived from, since a remark may name them."""
     return all(key in names for row in one.rows for key in (*row.made_of, *row.because_of))
 
 

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 _BEYOND = 1
-"""Extra rows requested beyond the limit, to detect that there are more."""
+"""Number of rows requested beyond the limit, to detect that there are more."""
 
 
 class QueryArguments(Arguments):
@@ -132,11 +132,11 @@ def _query(reader: Reader, asked: QueryArguments, control: CancellationToken) ->
 
 @dataclass(frozen=True, slots=True)
 class _Page:
-    """The rows that fit: exactly those that can be signed.
+    """The rows that fit into the limits, which are exactly the signed rows.
 
     Attributes:
-        answered: the rows, and the question that has exactly these for its answer.
-        shown: the same for a model.
+        answered: the rows, and the request whose answer consists of exactly these rows.
+        shown: the rows as shown to a model.
         more: description of the omitted rows.
     """
 

@@ -19,6 +19,6 @@ TOOLS: Final[tuple[Tool[Any], ...]] = (FIND, DESCRIBE, QUERY, CHECK, PROVENANCE,
 
 
 def tools_of(reader: Reader) -> list[Tool[Any]]:
-    """Return the tools available to a caller; others do not exist for it."""
+    """Return the tools available to a caller; other tools do not exist for it."""
     has_token, may_write = reader.caller.token is not None, reader.may_write()
     return [tool for tool in TOOLS if (has_token or not tool.needs_token) and (may_write or not tool.writes)]

@@ -128,9 +128,9 @@ def _plain(value: Any, name: str, depth: int = 0) -> Any:
         raise RecordRefused(name, [f"{json.dumps(value)[:80]} is not a value in the form of DynamoDB"])
     ((kind, inner),) = value.items()
     if kind == "M" and isinstance(inner, Mapping):
-        return {field: _plain(one, name, depth + 1) for field, one in inner.items()}
+        return {field: _plain(item, name, depth + 1) for field, item in inner.items()}
     if kind == "L" and isinstance(inner, list):
-        return [_plain(one, name, depth + 1) for one in inner]
+        return [_plain(item, name, depth + 1) for item in inner]
     if kind == "N":
         return _number(inner, name)
     return None if kind == "NULL" else inner

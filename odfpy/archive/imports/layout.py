@@ -87,10 +87,10 @@ def import_layout(
     """
     work = _Work(archive, source, scratch, limits or ImportLimits())
     batches = Batches(archive, work.limits, on_push, remove=True)
-    found = _listed(source) if records is None else _recorded(records)
+    candidates = _listed(source) if records is None else _recorded(records)
     pool = ThreadPoolExecutor(work.limits.parallel, "odf-import")
     try:
-        for name, result in work.fetched(found, pool):
+        for name, result in work.fetched(candidates, pool):
             if isinstance(result, Imported):
                 yield result
             else:
@@ -114,8 +114,8 @@ def _listed(source: ObjectSource) -> Iterator[_Candidate]:
 
 
 def _id_in(key: str) -> str | None:
-    found = _NEW.fullmatch(key) or _OLD.fullmatch(key)
-    return None if found is None else found[1]
+    match = _NEW.fullmatch(key) or _OLD.fullmatch(key)
+    return None if match is None else match[1]
 
 
 def _recorded(records: Path) -> Iterator[_Candidate | Imported]:
@@ -134,7 +134,7 @@ def _recorded(records: Path) -> Iterator[_Candidate | Imported]:
 
 
 class _Work:
-    """Fetches objects that the archive does not have."""
+    """The work of an import: objects that the archive lacks, fetched in threads."""
 
     def __init__(self, archive: Archive, source: ObjectSource, scratch: Path, limits: ImportLimits) -> None:
         self.limits = limits
@@ -144,41 +144,45 @@ class _Work:
         self._numbers = count()
 
     def fetched(
-        self, found: Iterable[_Candidate | Imported], pool: ThreadPoolExecutor
+        self, candidates: Iterable[_Candidate | Imported], pool: ThreadPoolExecutor
     ) -> Iterator[tuple[str, _Fetched | Imported]]:
         """Yield the outcomes of candidates, in their order, while the next ones are fetched."""
         waiting: deque[tuple[str, Future[_Fetched | Imported]]] = deque()
-        for one in self._unknown(found):
-            if isinstance(one, Imported):
-                yield one.name, one
+        for candidate in self._unknown(candidates):
+            if isinstance(candidate, Imported):
+                yield candidate.name, candidate
                 continue
-            waiting.append((self._source.where(one.key), pool.submit(self._fetch, one)))
+            waiting.append((self._source.where(candidate.key), pool.submit(self._fetch, candidate)))
             if len(waiting) > 2 * self.limits.parallel:
                 name, future = waiting.popleft()
                 yield name, future.result()
         for name, future in waiting:
             yield name, future.result()
 
-    def _unknown(self, found: Iterable[_Candidate | Imported]) -> Iterator[_Candidate | Imported]:
+    def _unknown(self, candidates: Iterable[_Candidate | Imported]) -> Iterator[_Candidate | Imported]:
         """Yield candidates that the archive does not have, and the outcomes of the others."""
-        rest = iter(found)
+        rest = iter(candidates)
         while chunk := list(islice(rest, _AT_ONCE)):
-            ids = [one.id for one in chunk if isinstance(one, _Candidate) and one.id is not None]
+            ids = [
+                candidate.id for candidate in chunk if isinstance(candidate, _Candidate) and candidate.id is not None
+            ]
             known = self._archive.known(ids)
-            for one in chunk:
-                there = known.get(one.id) if isinstance(one, _Candidate) and one.id is not None else None
-                yield one if there is None or isinstance(one, Imported) else self._known(one, there)
+            for candidate in chunk:
+                record = (
+                    known.get(candidate.id) if isinstance(candidate, _Candidate) and candidate.id is not None else None
+                )
+                yield candidate if record is None or isinstance(candidate, Imported) else self._known(candidate, record)
 
-    def _known(self, candidate: _Candidate, there: FileRecord) -> Imported:
-        name, url = self._source.where(candidate.key), self._archive.url(there)
+    def _known(self, candidate: _Candidate, record: FileRecord) -> Imported:
+        name, url = self._source.where(candidate.key), self._archive.url(record)
         hash_ = candidate.record.metadata.hash if candidate.record else None
-        if hash_ is not None and hash_ != there.hash:
+        if hash_ is not None and hash_ != record.hash:
             error = IdTaken(
-                f"{name}: the archive has another file of the id {there.id}, {there.path}: its bytes have the hash"
-                f" {there.hash}, and those of the record {hash_}"
+                f"{name}: the archive has another file of the id {record.id}, {record.path}: its bytes have the hash"
+                f" {record.hash}, and those of the record {hash_}"
             )
             return Imported(name, ImportOutcome.REFUSED, candidate.size, error=error)
-        return Imported(name, ImportOutcome.KNOWN, there.size, url)
+        return Imported(name, ImportOutcome.KNOWN, record.size, url)
 
     def _fetch(self, candidate: _Candidate) -> _Fetched | Imported:
         """Read the metadata of an object, fetch and check its bytes; runs in any thread."""

@@ -134,7 +134,7 @@ class Batches:
         if not files:
             return
         if self._limits.dry_run:
-            yield from (Imported(*one) for one in zip(names, repeat(ImportOutcome.IMPORTED), sizes))
+            yield from (Imported(*imported) for imported in zip(names, repeat(ImportOutcome.IMPORTED), sizes))
             return
         start, begun = Timestamp.now().millis, time.monotonic()
         try:

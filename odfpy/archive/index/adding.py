@@ -93,9 +93,9 @@ def _parts(batches: Iterable[Rows], sizes: Sizes) -> Iterator[Rows]:
 
 def _put_together(part: list[Rows]) -> Rows:
     """Concatenate batches and clear the list, so that memory holds both only briefly."""
-    whole = joined(part)
+    table = joined(part)
     part.clear()
-    return whole
+    return table
 
 
 def _ahead(parts: Iterator[Rows]) -> Iterator[Rows]:
@@ -136,7 +136,7 @@ def _segment(folder: Path, rows: Rows, older: Sequence[Segment], merged: Sequenc
 
 def _ended(older: Sequence[Segment], versions: Versions) -> dict[str, tuple[Numbers, Numbers]]:
     """Return the versions of older segments that new rows have ended."""
-    found: dict[str, tuple[Numbers, Numbers]] = {}
+    ended: dict[str, tuple[Numbers, Numbers]] = {}
     order = np.argsort(versions.ended, kind="stable")
     wanted = versions.ended[order]
     for segment in older:
@@ -148,8 +148,8 @@ def _ended(older: Sequence[Segment], versions: Versions) -> dict[str, tuple[Numb
         same = pc.equal(segment.ids(places), versions.ended_ids.take(pa.array(hits))).to_numpy(zero_copy_only=False)
         hits, places = hits[same], places[same]
         sorting = np.argsort(places)
-        found[segment.name] = places[sorting], versions.ended_until[hits[sorting]]
-    return found
+        ended[segment.name] = places[sorting], versions.ended_until[hits[sorting]]
+    return ended
 
 
 def _nothing() -> tuple[Numbers, Numbers]:

@@ -44,9 +44,9 @@ def names(segments: Iterable[Segment], what: str | None, horizon: int, seed: int
         seed: seed of the fingerprints.
     """
     tables = [NAMES.empty_table(), *(_places(segment, what, horizon, seed) for segment in segments)]
-    found = pa.concat_tables(tables)
+    rows = pa.concat_tables(tables)
     by = "what" if what is None else "where"
-    sums = found.group_by(by).aggregate([("count", "sum"), ("first", "min"), ("last", "max")]).sort_by(by)
+    sums = rows.group_by(by).aggregate([("count", "sum"), ("first", "min"), ("last", "max")]).sort_by(by)
     columns = (sums.column(name).to_pylist() for name in (by, "count_sum", "first_min", "last_max"))
     return [NameSummary(*values) for values in zip(*columns, strict=True)]
 
@@ -73,8 +73,8 @@ def days(
     counts: dict[int, int] = {}
     for stretch in stretches(segments, way, [key], since, until, horizon):
         starts = stretch.starts_from(since)
-        numbers, found = np.unique(starts // DAY, return_counts=True)
-        for number, count in zip(numbers.tolist(), found.tolist(), strict=True):
+        numbers, num_starts = np.unique(starts // DAY, return_counts=True)
+        for number, count in zip(numbers.tolist(), num_starts.tolist(), strict=True):
             counts[number * DAY] = counts.get(number * DAY, 0) + count
     return dict(sorted(counts.items()))
 
@@ -91,12 +91,14 @@ def _places(segment: Segment, what: str | None, horizon: int, seed: int) -> pa.T
     changed = segment.ended_later
     if not len(changed):
         return noted
-    there = segment.table(changed).select(["what", "where"]).group_by(["what", "where"]).aggregate([])
-    rest = noted.join(there, ["what", "where"], join_type="left anti").select(NAMES.names)
+    changed_places = segment.table(changed).select(["what", "where"]).group_by(["what", "where"]).aggregate([])
+    rest = noted.join(changed_places, ["what", "where"], join_type="left anti").select(NAMES.names)
     rows = [np.zeros(0, np.int64)]
-    for one, other in zip(*(there.column(name).to_pylist() for name in ("what", "where")), strict=True):
-        if what is None or one == what:
-            rows.append(_rows_of_place(segment, one, other, seed))
+    for what_there, where_there in zip(
+        *(changed_places.column(name).to_pylist() for name in ("what", "where")), strict=True
+    ):
+        if what is None or what_there == what:
+            rows.append(_rows_of_place(segment, what_there, where_there, seed))
     return pa.concat_tables([rest, _counted(segment, np.unique(np.concatenate(rows)), what, horizon)])
 
 
@@ -110,12 +112,14 @@ def _counted(segment: Segment, rows: Numbers, what: str | None, horizon: int) ->
     if what is not None:
         shown = pc.and_(shown, pc.equal(columns.column("what"), what))
     sums = columns.filter(shown).group_by(["what", "where"])
-    found = sums.aggregate([("first", "count"), ("first", "min"), ("last", "max")])
-    return pa.table([found.column(name) for name in ("what", "where", "first_count", "first_min", "last_max")], NAMES)
+    counted = sums.aggregate([("first", "count"), ("first", "min"), ("last", "max")])
+    return pa.table([counted.column(name) for name in ("what", "where", "first_count", "first_min", "last_max")], NAMES)
 
 
 def _rows_of_place(segment: Segment, what: str, where: str, seed: int) -> Numbers:
     """Return the versions of a what and where, possibly with others that share their fingerprint."""
     key = combined(fingerprint(what, seed), fingerprint(where, seed))
     ranges = segment.ranges("place", key)
-    return np.concatenate([np.zeros(0, np.int64), *(segment.rows("place", one.first, one.last) for one in ranges)])
+    return np.concatenate(
+        [np.zeros(0, np.int64), *(segment.rows("place", key_range.first, key_range.last) for key_range in ranges)]
+    )

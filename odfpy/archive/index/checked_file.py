@@ -66,7 +66,7 @@ class FileInfo:
 
 
 class CheckedFileWriter:
-    """Writes a file; leaving the context without `finish` removes it."""
+    """A writer for a file; leaving the context without `finish` removes the file."""
 
     def __init__(self, path: Path) -> None:
         """Create the file.
@@ -133,7 +133,7 @@ class CheckedFileWriter:
 
 
 class CheckedFile:
-    """Reads a file. It remains readable after its removal; thread-safe."""
+    """A reader for a file, which remains readable after its removal; thread-safe."""
 
     def __init__(self, folder: Path, info: FileInfo) -> None:
         """Open the file and check its directory.
@@ -196,15 +196,15 @@ class CheckedFile:
 
     def at(self, column: str, places: npt.NDArray[Any]) -> npt.NDArray[Any]:
         """Return the numbers of a column at given positions, in their order."""
-        found = np.zeros(len(places), self._columns[column][0])
+        values = np.zeros(len(places), self._columns[column][0])
         chunks = places // CHUNK
         order = np.argsort(chunks, kind="stable")
         ends = np.flatnonzero(np.diff(chunks[order])) + 1
         for rows in np.split(order, ends):
             if len(rows):
                 chunk = int(chunks[rows[0]])
-                found[rows] = self._chunk(column, chunk, keep=len(ends) < _KEPT // 4)[places[rows] - chunk * CHUNK]
-        return found
+                values[rows] = self._chunk(column, chunk, keep=len(ends) < _KEPT // 4)[places[rows] - chunk * CHUNK]
+        return values
 
     def place(self, column: str, value: int, first: int, last: int, *, right: bool = False) -> int:
         """Return the insertion position of a number in an ascending part of a column.

@@ -62,12 +62,12 @@ class Cursor:
         try:
             data = urlsafe_b64decode(text[:_MAX_LENGTH].encode("ascii") + b"=" * (-len(text) % 4))
             _, horizon, start, id, _ = json.loads(data)  # noqa: A001 - the field's name
-            found = cls(horizon, start, id)
-            is_ours = found.text(archive, question) == text and found.is_possible
+            cursor = cls(horizon, start, id)
+            is_ours = cursor.text(archive, question) == text and cursor.is_possible
         except (ValueError, TypeError, RecursionError):
             is_ours = False
         if is_ours:
-            return found
+            return cursor
         raise InvalidCursor(
             f"Not a cursor of this search: {text[:80]!r}",
             hint="Pass the cursor of the previous page, with the same search, or no cursor for the first page.",

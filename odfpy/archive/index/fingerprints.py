@@ -30,22 +30,22 @@ def fingerprints(texts: pa.Array, seed: int) -> Fingerprints:
         seed: seed of the index, 64 bits.
     """
     starts, lengths, data = _parts(texts)
-    found = mixed(lengths.astype(np.uint64) ^ np.uint64(seed))
+    hashes = mixed(lengths.astype(np.uint64) ^ np.uint64(seed))
     if len(lengths) and int(lengths.min()) == int(lengths.max()):  # hashes, and values derived from them
         size = int(lengths[0])
         padded = np.zeros((len(lengths), -(-size // _WORD) * _WORD), np.uint8)
         padded[:, :size] = data.reshape(len(lengths), size)
         for column in padded.view("<u8").T:
-            found = mixed(found ^ column)
-        return found
+            hashes = mixed(hashes ^ column)
+        return hashes
     words, at = _words(data), 0
     rows: Any = np.flatnonzero(lengths > 0)
     while len(rows):
         left = lengths[rows] - at
         word = words[starts[rows] + at] & _ALL >> (np.uint64(_WORD) * np.maximum(_WORD - left, 0).astype(np.uint64))
-        found[rows] = mixed(found[rows] ^ word)
+        hashes[rows] = mixed(hashes[rows] ^ word)
         rows, at = rows[left > _WORD], at + _WORD
-    return found
+    return hashes
 
 
 def fingerprint(text: str, seed: int) -> Fingerprints:
@@ -53,9 +53,9 @@ def fingerprint(text: str, seed: int) -> Fingerprints:
     return fingerprints(pa.array([text], pa.string()), seed)
 
 
-def combined(one: Fingerprints, other: Fingerprints | npt.NDArray[np.int64]) -> Fingerprints:
+def combined(left: Fingerprints, right: Fingerprints | npt.NDArray[np.int64]) -> Fingerprints:
     """Return the fingerprints of pairs of fingerprints, or of a fingerprint and a small number."""
-    return mixed(mixed(one) + other.astype(np.uint64))
+    return mixed(mixed(left) + right.astype(np.uint64))
 
 
 def mixed(values: Fingerprints) -> Fingerprints:
@@ -72,8 +72,8 @@ def prefixes(texts: pa.Array) -> Fingerprints:
     keep = np.clip(_WORD - lengths, 0, _WORD).astype(np.uint64) * np.uint64(_WORD)
     words = _words(data)[starts]
     # A shift by all 64 bits is undefined.
-    found: Fingerprints = np.where(lengths > 0, words & _ALL >> np.minimum(keep, np.uint64(56)), np.uint64(0))
-    ordered: Fingerprints = found.byteswap()
+    prefix_words: Fingerprints = np.where(lengths > 0, words & _ALL >> np.minimum(keep, np.uint64(56)), np.uint64(0))
+    ordered: Fingerprints = prefix_words.byteswap()
     return ordered
 
 

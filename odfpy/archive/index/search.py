@@ -185,11 +185,11 @@ class SearchIndex:
         ways = self._stretches(question, horizon)
         records: list[FileRecord] = []
         while len(records) <= size:
-            found = _first(ways, after, size + 1)
-            records += self._not_gone([record for record in found if _fits(record, question)], horizon)
-            if len(found) <= size:
+            first_records = _first(ways, after, size + 1)
+            records += self._not_gone([record for record in first_records if _fits(record, question)], horizon)
+            if len(first_records) <= size:
                 break
-            after = (found[-1].start, found[-1].id)
+            after = (first_records[-1].start, first_records[-1].id)
         if len(records) <= size:
             return Page(tuple(records))
         last = records[size - 1]
@@ -210,17 +210,17 @@ class SearchIndex:
         if not records or all(horizon >= segment.info.last for segment in self.segments):
             return records
         now = self._found("id", sorted({record.id for record in records}), self._horizon)
-        there = {record.id for record in now if record.status is not Status.WITHDRAWN}
-        return [record for record in records if record.id in there]
+        kept_ids = {record.id for record in now if record.status is not Status.WITHDRAWN}
+        return [record for record in records if record.id in kept_ids]
 
     def _latest(self, what: str, where: str, since: int, until: int) -> FileRecord | None:
         key = combined(self._fingerprint(what), self._fingerprint(where))
         while True:
             ways = stretches(self.segments, "place", [key], since, until, self._horizon)
-            found = greatest_of(ways)
-            if found is None:
+            greatest = greatest_of(ways)
+            if greatest is None:
                 return None
-            until, starting = found
+            until, starting = greatest
             tables = [way.segment.table(rows) for way, rows in starting]
             everything = records_of(pa.concat_tables(tables))
             records = [record for record in everything if record.what == what and record.where == where]
@@ -258,8 +258,10 @@ class SearchIndex:
             rows = segment.found("id", key)[1]
             if len(rows):
                 ids = segment.ids(rows).to_pylist()
-                found = segment.file.at("offset", rows).tolist()
-                offsets |= {at for at, one in zip(found, ids, strict=True) if one == id and at <= self._horizon}
+                candidates = segment.file.at("offset", rows).tolist()
+                offsets |= {
+                    at for at, row_id in zip(candidates, ids, strict=True) if row_id == id and at <= self._horizon
+                }
         return sorted(offsets)
 
     def _fingerprint(self, text: str) -> Fingerprints:
@@ -277,18 +279,18 @@ def _first(ways: Sequence[Stretch], after: Key | None, want: int) -> list[FileRe
     bound = FOREVER if len(starts) <= want else int(starts[want - 1])
     tables = [arrow_schema().empty_table()]
     for way, begun, rows in taken:
-        some: Numbers = rows[begun <= bound]
-        if len(some):
-            tables.append(way.segment.table(some))
+        matching: Numbers = rows[begun <= bound]
+        if len(matching):
+            tables.append(way.segment.table(matching))
     records = sorted(records_of(pa.concat_tables(tables)), key=lambda record: (record.start, record.id))
     return records[:want]
 
 
 def _by_id(versions: Iterable[FileRecord]) -> dict[str, list[FileRecord]]:
-    found: dict[str, list[FileRecord]] = {}
+    by_id: dict[str, list[FileRecord]] = {}
     for version in versions:
-        found.setdefault(version.id, []).append(version)
-    return found
+        by_id.setdefault(version.id, []).append(version)
+    return by_id
 
 
 def _fits(record: FileRecord, question: Question) -> bool:
@@ -307,5 +309,5 @@ def _seen_from(dataset: StoredDataset) -> StoredDataset:
     """Return the dataset whose index is used: the current one, if the block is in its history."""
     if dataset.block is None:
         return dataset
-    whole = dataset_at_head(dataset)
-    return dataset if whole.number_in_history(dataset.block) is None else whole
+    at_head = dataset_at_head(dataset)
+    return dataset if at_head.number_in_history(dataset.block) is None else at_head

@@ -235,7 +235,7 @@ class Segment:
         hits, places = self.file.find(f"{way} keys", wanted[order])
         firsts = self.file.at(f"{way} firsts", places).tolist()
         lasts = self.file.at(f"{way} firsts", places + 1).tolist()
-        return [Range(way, *one) for one in zip(numbers[order[hits]].tolist(), firsts, lasts, strict=True)]
+        return [Range(way, *bounds) for bounds in zip(numbers[order[hits]].tolist(), firsts, lasts, strict=True)]
 
     def rows(self, way: str, first: int, last: int) -> Numbers:
         """Return the versions in a part of a secondary index.

@@ -124,14 +124,14 @@ class _Columns:
 
     def names(self, table: pa.Table) -> pa.RecordBatch:
         """Return each what and where of the currently valid and visible versions."""
-        found = np.flatnonzero((self.span_class != HIDDEN) & (self.until == FOREVER))
-        rows = pa.array(self._order[found])
+        visible = np.flatnonzero((self.span_class != HIDDEN) & (self.until == FOREVER))
+        rows = pa.array(self._order[visible])
         places = pa.table(
             {
                 "what": table.column("what").take(rows),
                 "where": table.column("where").take(rows),
-                "first": self.start[found],
-                "last": self.end[found],
+                "first": self.start[visible],
+                "last": self.end[visible],
             }
         )
         grouped = places.group_by(["what", "where"]).aggregate([("first", "count"), ("first", "min"), ("last", "max")])
@@ -152,8 +152,8 @@ def _millis(column: pa.ChunkedArray) -> Numbers:
 def _by_value(column: pa.ChunkedArray, seed: int) -> Fingerprints:
     """Return the fingerprints of a column with few distinct values."""
     encoded = text_array(column).dictionary_encode()
-    found: Fingerprints = fingerprints(encoded.dictionary, seed)[encoded.indices.to_numpy()]
-    return found
+    hashes: Fingerprints = fingerprints(encoded.dictionary, seed)[encoded.indices.to_numpy()]
+    return hashes
 
 
 def _blocks(table: pa.Table, order: Numbers) -> Iterator[bytes]:

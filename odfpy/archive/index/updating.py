@@ -63,9 +63,9 @@ def updated_index(
         OdfError: a slice is missing or damaged, or the index cannot be stored anywhere.
     """
     for folder in (folders := _folders(dataset)):
-        found = _opened(folder, known)
-        if found is not None and found.catalog.head == str(dataset.state.head):
-            return found
+        opened = _opened(folder, known)
+        if opened is not None and opened.catalog.head == str(dataset.state.head):
+            return opened
     for folder in folders[:-1]:
         try:
             return _brought_up(folder, dataset, progress, sizes, known)
@@ -119,13 +119,13 @@ def _brought_up(
     """
     with locked_folder(folder):
         now = dataset.reloaded()  # others may have committed and indexed while this process waited for the lock
-        found = _opened(folder, known)
-        if found is not None:
-            known = {segment.name: segment for segment in found.segments}
-        catalog = Catalog.empty() if found is None else found.catalog
+        present = _opened(folder, known)
+        if present is not None:
+            known = {segment.name: segment for segment in present.segments}
+        catalog = Catalog.empty() if present is None else present.catalog
         blocks = _blocks_after(now, catalog.head)
-        if found is not None and blocks == []:
-            return found
+        if present is not None and blocks == []:
+            return present
         try:
             new = _grown(folder, catalog, now, blocks, progress, sizes, known)
         except (IndexDamaged, FileNotFoundError):

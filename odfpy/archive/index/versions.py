@@ -142,9 +142,9 @@ def versions_of(rows: Rows, seed: int, since: int) -> Versions:
     firsts = order[is_first]
     firsts = firsts[rows.offsets[firsts] >= since]
     kept = np.flatnonzero(~rows.ends)
-    made = Rows(rows.table, rows.offsets, rows.ends, until)
-    made = made if len(kept) == len(rows) else made.of(kept)
-    return Versions(made, keys[kept], keys[firsts], ids.take(pa.array(firsts)), rows.offsets[firsts])
+    ended_rows = Rows(rows.table, rows.offsets, rows.ends, until)
+    ended_rows = ended_rows if len(kept) == len(rows) else ended_rows.of(kept)
+    return Versions(ended_rows, keys[kept], keys[firsts], ids.take(pa.array(firsts)), rows.offsets[firsts])
 
 
 def _by_id(order: Numbers, keys: Fingerprints, ids: pa.Array) -> tuple[Numbers, npt.NDArray[np.bool_]]:

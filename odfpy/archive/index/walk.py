@@ -64,10 +64,10 @@ class Stretch:
         at, last, look = self.after(key), self.range.last, max(_FIRST_LOOK, 2 * want)
         starts, rows, count = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)], 0
         while at < last and count < want:
-            found = self._fitting(at, min(at + look, last))
-            starts.append(found[0])
-            rows.append(found[1])
-            count += len(found[0])
+            fitting = self._fitting(at, min(at + look, last))
+            starts.append(fitting[0])
+            rows.append(fitting[1])
+            count += len(fitting[0])
             at, look = at + look, min(2 * look, _MAX_LOOK)
         return np.concatenate(starts)[:want], np.concatenate(rows)[:want]
 
@@ -126,32 +126,32 @@ def stretches(
         horizon: offset at which versions must be valid.
     """
     wanted = np.unique(np.concatenate(list(keys)))
-    found = []
+    overlapping = []
     for segment in segments:
         if segment.info.first > horizon:
             continue
-        for whole in segment.ranges(way, wanted, since, until):
-            column, first, last = column_of(way), whole.first, whole.last
+        for key_range in segment.ranges(way, wanted, since, until):
+            column, first, last = column_of(way), key_range.first, key_range.last
             if since is not None:
-                earliest = since - (1 << whole.span_class) + 1
+                earliest = since - (1 << key_range.span_class) + 1
                 first = segment.file.place(column, earliest, first, last)
             if until is not None:
                 last = segment.file.place(column, until, first, last, right=True)
             if first < last:
-                found.append(Stretch(segment, Range(way, whole.span_class, first, last), since, horizon))
-    return found
+                overlapping.append(Stretch(segment, Range(way, key_range.span_class, first, last), since, horizon))
+    return overlapping
 
 
 def greatest_of(ways: Iterable[Stretch]) -> tuple[int, list[tuple[Stretch, Numbers]]] | None:
     """Return the greatest start of all stretches and the versions with it; None if there is no version."""
     best: int | None = None
-    found: list[tuple[Stretch, Numbers]] = []
-    for bound, way in sorted(((way.last_start, way) for way in ways), key=lambda one: -one[0]):
+    greatest: list[tuple[Stretch, Numbers]] = []
+    for bound, way in sorted(((way.last_start, way) for way in ways), key=lambda way_start: -way_start[0]):
         if best is not None and bound < best:
             break  # the following ones start no later
-        here = way.greatest()
-        if here is None or (best is not None and here[0] < best):
+        own_greatest = way.greatest()
+        if own_greatest is None or (best is not None and own_greatest[0] < best):
             continue
-        found = [*found, (way, here[1])] if here[0] == best else [(way, here[1])]
-        best = here[0]
-    return None if best is None else (best, found)
+        greatest = [*greatest, (way, own_greatest[1])] if own_greatest[0] == best else [(way, own_greatest[1])]
+        best = own_greatest[0]
+    return None if best is None else (best, greatest)

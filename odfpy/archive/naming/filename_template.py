@@ -98,7 +98,7 @@ def _checked(name: str, what: str) -> str:
         raise CannotName(f"{what}: {name[:80]!r} is not the name of a file", hint=_HINT)
     if ".." in parts:
         raise CannotName(f"{what}: the name {name[:80]!r} is outside of the folder", hint=_HINT)
-    wrong = next((one for one in name if unicodedata.category(one) in {"Cc", "Cs"}), None)
+    wrong = next((character for character in name if unicodedata.category(character) in {"Cc", "Cs"}), None)
     if wrong is not None:
         raise CannotName(f"{what}: the name {ascii(name)[:80]} has the character {wrong!a}", hint=_HINT)
     if len(name.encode()) > _MAX_PATH_LENGTH or any(len(part.encode()) > _MAX_NAME_LENGTH for part in parts):

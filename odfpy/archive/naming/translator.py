@@ -88,13 +88,13 @@ class Translator:
         reasons = list(reasons_against_path(path))
         if reasons:
             raise TranslationFailed(reasons[0])
-        found = pc.extract_regex(pa.array([path]), self._extract)[0].as_py()
-        if found is None:
+        groups = pc.extract_regex(pa.array([path]), self._extract)[0].as_py()
+        if groups is None:
             extract = self.expression.partition("~")[0]
             raise NoMatch(
                 f"{path} does not match {extract!r}", hint="A pattern is matched from the first character on."
             )
-        return self._format.fill(found)
+        return self._format.fill(groups)
 
 
 def _compiled(extract: str) -> tuple[str, list[str]]:
@@ -104,13 +104,13 @@ def _compiled(extract: str) -> tuple[str, list[str]]:
 
     if len(extract) > MAX_LENGTH:
         raise TranslationFailed(f"A regular expression has {len(extract)} characters, {MAX_LENGTH} are allowed")
-    plain = _TOKEN.sub(lambda found: "(?:" if found.group() == "(" else found.group(), extract)
+    plain = _TOKEN.sub(lambda match: "(?:" if match.group() == "(" else match.group(), extract)
     nothing = pa.array([], pa.string())
     try:
         # Compile it alone first: `a)(b` would be valid inside a group, and errors should show the original text.
         pc.extract_regex(nothing, plain)
-        whole = rf"\A(?P<{_WHOLE}>{plain})"
-        names = [field.name for field in pc.extract_regex(nothing, whole).type]
+        expression = rf"\A(?P<{_WHOLE}>{plain})"
+        names = [field.name for field in pc.extract_regex(nothing, expression).type]
     except (pa.ArrowException, UnicodeEncodeError) as error:
         reason = str(error).removeprefix("Invalid regular expression: ")
         raise TranslationFailed(f"{extract!r} is not a regular expression: {reason}", hint=_SYNTAX) from None
@@ -118,4 +118,4 @@ def _compiled(extract: str) -> tuple[str, list[str]]:
     twice = [name for number, name in enumerate(names) if name in names[:number]]
     if twice:
         raise TranslationFailed(f"{extract!r} has two groups {twice[0]!r}", hint="Give each a name of its own.")
-    return whole, names
+    return expression, names

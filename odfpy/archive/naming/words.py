@@ -17,16 +17,16 @@ def translated(path: str, **words: str | None) -> tuple[dict[str, Any], list[str
     Returns:
         The values by name, None for failed ones; and the errors.
     """
-    found: dict[str, Any] = {}
+    by_name: dict[str, Any] = {}
     reasons = []
     for name, word in words.items():
-        found[name] = word
+        by_name[name] = word
         if word is not None and "~" in word:
             from odfpy.archive.naming.translator import Translator
 
             try:
-                found[name] = Translator(word).translate(path)
+                by_name[name] = Translator(word).translate(path)
             except OdfError as error:
-                found[name] = None
+                by_name[name] = None
                 reasons.append(f"{name}: {error.message}")
-    return found, reasons
+    return by_name, reasons

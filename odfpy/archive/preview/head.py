@@ -44,15 +44,15 @@ def read_head(stream: BinaryIO, most: int) -> FileHead:
 
 
 def _unpacked(stream: BinaryIO, head: bytes, most: int) -> FileHead:
-    found, packed, left = bytearray(), head, 16 * most
+    content, packed, left = bytearray(), head, 16 * most
     unpacker, problem = zlib.decompressobj(_WITH_HEADER), None
     try:
-        while len(found) <= most:
+        while len(content) <= most:
             if not packed and left > 0:
                 packed = _read(stream, _PIECE)
                 left -= len(packed)
                 if not packed:
-                    return _ended(bytes(found), is_whole=unpacker.eof)
+                    return _ended(bytes(content), is_whole=unpacker.eof)
             if not packed:  # members without content
                 break
             if unpacker.eof:  # gzip files may be concatenated
@@ -60,11 +60,11 @@ def _unpacked(stream: BinaryIO, head: bytes, most: int) -> FileHead:
                     problem = "more follows that is not gzip"
                     break
                 unpacker = zlib.decompressobj(_WITH_HEADER)
-            found += unpacker.decompress(packed, most + 1 - len(found))
+            content += unpacker.decompress(packed, most + 1 - len(content))
             packed = unpacker.unconsumed_tail or unpacker.unused_data
     except zlib.error as error:
         problem = f"it is damaged ({error})"
-    return FileHead(bytes(found[:most]), is_whole=False, packing="gzip", problem=problem)
+    return FileHead(bytes(content[:most]), is_whole=False, packing="gzip", problem=problem)
 
 
 def _ended(data: bytes, *, is_whole: bool) -> FileHead:

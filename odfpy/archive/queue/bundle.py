@@ -83,7 +83,7 @@ class _Hashed:
         return self._file.write(view)
 
     def flush(self) -> None:
-        """Do nothing: the whole bundle is flushed to disk at the end."""
+        """Skip the flush of a part: the whole bundle is flushed to disk at the end."""
 
     def bundled(self) -> Bundled:
         short, long = self._hashers
@@ -224,26 +224,26 @@ class _Bounded:
 
 
 def _bundle_in(tar: tarfile.TarFile, name: str) -> Bundle:
-    found: dict[str, tarfile.TarInfo] = {}
+    members: dict[str, tarfile.TarInfo] = {}
     for number, member in enumerate(tar):
         if number == _MAX_MEMBERS:
             break
         if member.name in _MEMBERS:
             if not member.isreg() or member.issparse():
                 raise BundleRefused(f"{name}: {member.name} is not a plain file")
-            found[member.name] = member
-        if len(found) == len(_MEMBERS):
+            members[member.name] = member
+        if len(members) == len(_MEMBERS):
             break
-    missing = [member for member in _MEMBERS if member not in found]
+    missing = [member for member in _MEMBERS if member not in members]
     if missing:
         raise BundleRefused(f"{name} has no {' and no '.join(missing)}", hint="It is not a complete bundle.")
-    version = _small(tar, found[_VERSION], name)
+    version = _small(tar, members[_VERSION], name)
     if version != VERSION:
         raise BundleRefused(f"{name}: the version {version[:20]!r} of bundles is not known, only {VERSION!r}")
-    metadata = parse_metadata(_small(tar, found[_METADATA], name), name)
-    content = tar.extractfile(found[_CONTENT])
+    metadata = parse_metadata(_small(tar, members[_METADATA], name), name)
+    content = tar.extractfile(members[_CONTENT])
     assert content is not None  # noqa: S101  it is a plain file
-    return Bundle(metadata, found[_CONTENT].size, cast("BinaryIO", content))
+    return Bundle(metadata, members[_CONTENT].size, cast("BinaryIO", content))
 
 
 def _small(tar: tarfile.TarFile, member: tarfile.TarInfo, name: str) -> bytes:

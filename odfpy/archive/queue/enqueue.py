@@ -45,7 +45,7 @@ class Enqueued:
 
 
 def enqueue(queue: QueueFolder, new: NewFile, *, compress: bool = False, algorithm: HashAlgorithm = BLAKE3) -> Enqueued:
-    """Put a copy of a file into a queue; the file itself may then be removed.
+    """Add a copy of a file to a queue; the file itself may then be removed.
 
     Args:
         queue: the queue.
@@ -111,9 +111,9 @@ def _write(
     sizes = []
 
     def describe(content: Bundled) -> Metadata:
-        for known, found in ((new.hash, content.hash), (new.object, content.object)):
-            if known is not None and known != found:
-                raise WrongContent(f"{new.file}: its bytes have the hash {found}, not {known}")
+        for known, actual in ((new.hash, content.hash), (new.object, content.object)):
+            if known is not None and known != actual:
+                raise WrongContent(f"{new.file}: its bytes have the hash {actual}, not {known}")
         sizes.append(content.size)
         id_ = new.id or derived_id(
             what=draft.what,
@@ -130,7 +130,7 @@ def _write(
 
 
 def _named(temporary: Path, folder: Path, id_: str) -> Path:
-    """Give a bundle its name, but never replace a waiting one: with explicit ids, it may be another file."""
+    """Rename a bundle to its name, but never replace a waiting one: with explicit ids, it may be another file."""
     bundle = folder / f"{id_}.tar"
     while True:
         try:

@@ -159,19 +159,19 @@ class QueueFolder:
         return folder / kept
 
     def take_over(self) -> list[str]:
-        """Put back the bundles of dead uploaders, and return their names."""
+        """Return the bundles of dead uploaders to the queue, and return their names."""
         self._tidy()
-        found: list[str] = []
+        names: list[str] = []
         for place in self._places():
             descriptor = _locked(place)
             if descriptor is None:
                 continue
             try:
-                found += self.put_back(place / _CLAIMED)
+                names += self.put_back(place / _CLAIMED)
                 shutil.rmtree(place, ignore_errors=True)
             finally:
                 os.close(descriptor)
-        return found
+        return names
 
     def _tidy(self) -> None:
         """Remove files left by processes that were killed while they wrote a bundle."""
@@ -182,13 +182,13 @@ class QueueFolder:
                     path.unlink()
 
     def put_back(self, folder: Path) -> list[str]:
-        """Put back all bundles in a folder, and return their names."""
+        """Move all bundles in a folder back into the queue, and return their names."""
         with suppress(FileNotFoundError):
             return [self.return_bundle(path, path.name) for path in sorted(folder.iterdir())]
         return []
 
     def return_bundle(self, bundle: Path, name: str) -> str:
-        """Put a bundle back into the queue.
+        """Move a bundle back into the queue.
 
         Args:
             bundle: current path of the bundle.
@@ -255,11 +255,11 @@ class UploaderFolder:
         return self.path / _CLAIMED / name
 
     def give_back(self, bundle: Path) -> str:
-        """Put a claimed bundle back, and return its name."""
+        """Move a claimed bundle back into the queue, and return its name."""
         return self.queue.return_bundle(bundle, bundle.name)
 
     def close(self) -> None:
-        """Put all bundles back and remove the folder."""
+        """Move all bundles back into the queue and remove the folder."""
         try:
             self.queue.put_back(self.path / _CLAIMED)
             shutil.rmtree(self.path, ignore_errors=True)

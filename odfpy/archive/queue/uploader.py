@@ -123,7 +123,7 @@ class _Item:
 
 
 class Uploader:
-    """Moves files from a queue into an archive; used by `odf archive uploader`."""
+    """The uploader: moves files from a queue into an archive; used by `odf archive uploader`."""
 
     def __init__(
         self,
@@ -306,7 +306,7 @@ class Uploader:
         return True
 
     def _later(self, name: str, bundle: Path | None, folder: UploaderFolder, delay: float) -> None:
-        """Put a bundle back, with a delay before it is taken again."""
+        """Return a bundle to the queue, with a delay before it is taken again."""
         self._waiting.put(name, delay)  # before it appears in the folder
         if bundle is not None:
             folder.give_back(bundle)

@@ -98,12 +98,12 @@ def require_room(queue: Path, folders: list[Path], limits: QueueLimits, size: in
 
 def _counted(queue: Path, folders: list[Path]) -> QueueUsage:
     begun = time.monotonic()
-    found = count_usage(folders)
-    tree = {"files": found.files, "size": found.size, "seconds": time.monotonic() - begun}
-    if found.files >= _SHORT:
+    usage = count_usage(folders)
+    tree = {"files": usage.files, "size": usage.size, "seconds": time.monotonic() - begun}
+    if usage.files >= _SHORT:
         with suppress(OSError), replaced_atomically(queue / _REMEMBERED) as aside:
             aside.write_text(json.dumps(tree))
-    return found
+    return usage
 
 
 def _remembered(queue: Path) -> QueueUsage | None:

@@ -60,7 +60,7 @@ class FolderWatch:
         return self._inotify is not None
 
     def wake(self) -> None:
-        """Let `wait` return; safe in other threads and signal handlers."""
+        """Wake up `wait`; safe in other threads and signal handlers."""
         with suppress(BlockingIOError):  # enough wake-ups are pending
             os.write(self._wake_writer, b"\0")
 

@@ -75,7 +75,7 @@ class WorkQueue:
             return None
 
     def rest(self) -> None:
-        """Become inactive: taken names are done, or waiting again."""
+        """Deactivate the queue: taken names are done, or waiting again."""
         with self._changed:
             self._active -= 1
 
@@ -85,7 +85,7 @@ class WorkQueue:
             self._idle_since = time.monotonic()
 
     def resume(self) -> None:
-        """Become active again after `rest`, with the names taken before."""
+        """Activate the queue again after `rest`, with the names taken before."""
         with self._changed:
             self._active += 1
 

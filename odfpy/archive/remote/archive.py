@@ -119,10 +119,10 @@ class RemoteArchive(Archive):
     def _pushed(self, trees: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
         """Return the outcomes of records, as the server reports them."""
         answer = self._server.ask_with("/v0/archive/records", trees)
-        found = answer.get("results") if isinstance(answer, dict) else None
-        if not isinstance(found, list) or len(found) != len(trees):
+        results = answer.get("results") if isinstance(answer, dict) else None
+        if not isinstance(results, list) or len(results) != len(trees):
             raise no_archive_at(self.name)
-        return found
+        return results
 
     def _result(self, new: NewFile, answer: dict[str, Any]) -> Pushed:
         try:
@@ -164,10 +164,10 @@ class RemoteArchive(Archive):
         return self._record(self._server.ask(f"/v0/archive/latest/{what}/{where}", {"lookback": str(lookback)}))
 
     def get(self, id: str) -> FileRecord:  # noqa: A002
-        found = self._record(self._server.ask(_path(id)))
-        if found.id != id:
+        record = self._record(self._server.ask(_path(id)))
+        if record.id != id:
             raise no_archive_at(self.name)
-        return found
+        return record
 
     def open(self, record: FileRecord, *, offset: int = 0) -> BinaryIO:
         if 0 < record.size <= offset:
@@ -192,12 +192,12 @@ class RemoteArchive(Archive):
             TransferError: the record is invalid.
         """
         try:
-            found = FileRecord.from_dict({**tree, **tree["metadata"]}).checked()
+            record = FileRecord.from_dict({**tree, **tree["metadata"]}).checked()
         except (KeyError, TypeError, ValueError, AttributeError, OdfError) as error:
             raise no_archive_at(self.name) from error
-        if not isinstance(found.create_time, int) or not isinstance(found.id, str):
+        if not isinstance(record.create_time, int) or not isinstance(record.id, str):
             raise no_archive_at(self.name)
-        return found
+        return record
 
 
 def _path(id: str) -> str:  # noqa: A002

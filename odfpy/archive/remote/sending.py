@@ -35,7 +35,7 @@ _WRONG_CONTENT: Final = 422
 
 
 class Sender:
-    """Uploads files to an archive, each content once."""
+    """A client that uploads files to an archive, each content once."""
 
     def __init__(self, server: ArchiveServer) -> None:
         self._server = server
@@ -181,7 +181,7 @@ def _line(name: Multihash, data: bytes) -> bytes:
 
 
 def _texts(tree: Any, key: str) -> list[str]:
-    found = tree.get(key) if isinstance(tree, dict) else None
-    if not isinstance(found, list) or not all(isinstance(text, str) for text in found):
+    texts = tree.get(key) if isinstance(tree, dict) else None
+    if not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):
         raise TransferError("The server does not answer like an archive", hint="It may be another release.")
-    return found
+    return texts

@@ -187,10 +187,10 @@ def refusal_of(answer: HttpResponse) -> OdfError:
 
 def _body(answer: HttpResponse) -> dict[str, Any]:
     try:
-        found = json.loads(answer.read(_MAX_REFUSAL))
+        body = json.loads(answer.read(_MAX_REFUSAL))
     except (ValueError, RecursionError, OdfError):
         return {}
-    return found if isinstance(found, dict) else {}
+    return body if isinstance(body, dict) else {}
 
 
 # --- Again -----------------------------------------------------------------------------------------------------------

@@ -168,7 +168,7 @@ class ArchivePolicy:
             UsageError: author or reason are missing.
         """
         _require_reason(rule)
-        others = [one for one in self.retention if (one.what, one.where) != (rule.what, rule.where)]
+        others = [other for other in self.retention if (other.what, other.where) != (rule.what, rule.where)]
         return replace(self, retention=(*others, rule))
 
     def without_rule(self, what: str | None, where: str | None) -> ArchivePolicy:
@@ -177,7 +177,7 @@ class ArchivePolicy:
         Raises:
             NotFound: there is no such rule.
         """
-        others = tuple(one for one in self.retention if (one.what, one.where) != (what, where))
+        others = tuple(other for other in self.retention if (other.what, other.where) != (what, where))
         if len(others) == len(self.retention):
             raise NotFound("There is no such retention rule", hint="`odf archive retention list` shows all of them.")
         return replace(self, retention=others)
@@ -190,7 +190,7 @@ class ArchivePolicy:
             AlreadyExists: a hold has that name.
         """
         _require_reason(hold)
-        if any(one.name == hold.name for one in self.holds):
+        if any(other.name == hold.name for other in self.holds):
             raise AlreadyExists(f"The hold {hold.name!r} already exists", hint="Lift it first, or choose another name.")
         return replace(self, holds=(*self.holds, hold))
 

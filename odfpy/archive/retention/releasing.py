@@ -30,10 +30,10 @@ def released_objects(dataset: StoredDataset, names: Sequence[Multihash]) -> Coll
 
     policy, now = policy_in(dataset.state), Timestamp.now().millis
     index = SearchIndex.of(dataset)
-    found = []
+    released = []
     for name in names:
         histories = index.histories_of_object(name).values()
         # Without a record, or with one retracted by another program, no one has released the bytes.
         if histories and all(policy.allows_removal(history, now) for history in histories):
-            found.append(name)
-    return found
+            released.append(name)
+    return released

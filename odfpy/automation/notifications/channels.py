@@ -23,20 +23,21 @@ class Channel(ABC):
 
     @abstractmethod
     def batches(self, waiting: Mapping[Path, Notice], now: float | None) -> list[list[Path]]:
-        """Return the waiting notices to deliver now, in batches.
+        """Return batches of waiting notices to deliver now.
 
         Args:
             waiting: notices by file, oldest first.
-            now: seconds since the epoch; None for the last delivery of this process, when nothing is held back.
+            now: current time, in seconds since the epoch; None for the last delivery of this process, which holds
+                nothing back.
         """
 
     @abstractmethod
     def send(self, notices: Sequence[Notice]) -> None:
-        """Send a batch; receivers can recognize a repetition.
+        """Send a batch; receivers can recognize a repetition by the ids of notices.
 
         Args:
             notices: at least one notice.
 
         Raises:
-            NotDelivered: the receiver has not confirmed them.
+            NotDelivered: the receiver has not confirmed the notices.
         """

@@ -1,7 +1,7 @@
-"""Notices by mail: those of one minute are combined.
+"""Notices by mail, with one mail for the notices of a minute.
 
-Mails are plain text, so that HTML in names is harmless. Untrusted texts are sanitized before they get into a header:
-line ends are escaped already, and the library rejects what is invalid.
+Mails are plain text, so that HTML in names is harmless. Untrusted texts are sanitized before they are used in a header:
+line ends are already escaped, and the library rejects invalid texts.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ from odfpy.http.connection import hint, reason
 from odfpy.settings.sections import MailSection
 
 TIMEOUT: Final = 30.0
-"""Seconds to wait for a connection, or for the next bytes."""
+"""Timeout for a connection, or for the next bytes, in seconds."""
 
 PATIENCE: Final = 120.0
-"""Seconds for all of a mail."""
+"""Time limit for a whole mail, in seconds."""
 
 MAX_IN_ONE: Final = 100
-"""Notices that a mail spells out; it counts the others."""
+"""Maximum number of notices in a mail; further ones are counted."""
 
 _MINUTE = 60
 _PORTS = {"starttls": 587, "tls": 465, "none": 25}
@@ -49,8 +49,8 @@ class MailChannel(Channel):
         """
         Args:
             receiver: the receiver.
-            settings: the mail server, and how to log in.
-            timeout: seconds to wait for a connection, or for the next bytes.
+            settings: mail server and credentials.
+            timeout: timeout for a connection, or for the next bytes, in seconds.
             patience: time limit for a whole mail, in seconds.
         """
         self._receiver = receiver
@@ -59,12 +59,12 @@ class MailChannel(Channel):
         self._patience = patience
 
     def batches(self, waiting: Mapping[Path, Notice], now: float | None) -> list[list[Path]]:
-        """Return the notices of each minute that is over, or in the future (if the clock was set back)."""
+        """Return the notices of each minute that has passed, or is in the future because the clock was set back."""
         minutes = groupby(waiting, key=lambda path: waiting[path].minute)
         return [list(paths) for minute, paths in minutes if now is None or minute != now // _MINUTE]
 
     def send(self, notices: Sequence[Notice]) -> None:
-        """Send one mail; its id is derived from the notices."""
+        """Send one mail, whose id is derived from the notices."""
         sender = self._settings.sender
         if self._settings.server is None or sender is None:
             hint_ = "`odf config set mail.server smtp.example.org`, and mail.sender."
@@ -83,7 +83,7 @@ class MailChannel(Channel):
 
     @contextmanager
     def _connected(self) -> Iterator[smtplib.SMTP]:
-        """Connect to the server, with TLS and login according to the settings."""
+        """Connect to the server for the block, with TLS and log-in according to the settings."""
         settings, security = self._settings, self._settings.security
         password = password_of(settings)
         port = settings.port or _PORTS[security]
@@ -105,7 +105,7 @@ class MailChannel(Channel):
 
 @contextmanager
 def _ended_after(seconds: float, server: smtplib.SMTP) -> Iterator[None]:
-    """Close the connection after a time limit: a server that keeps sending single bytes never times out."""
+    """Close the connection after a time limit, since a server that keeps sending single bytes never times out."""
     import socket
 
     def end() -> None:
@@ -122,7 +122,7 @@ def _ended_after(seconds: float, server: smtplib.SMTP) -> Iterator[None]:
 
 
 def mail_of(notices: Sequence[Notice], sender: str, address: str) -> EmailMessage:
-    """Return the mail for some notices.
+    """Return the mail for notices.
 
     Args:
         notices: at least one notice.
@@ -179,7 +179,7 @@ def password_of(settings: MailSection) -> str:
 
 
 def _answer(error: smtplib.SMTPException) -> str:
-    """Return the response of the server, in one line."""
+    """Return the response of the server on one line."""
     code: int | str
     text: bytes | str
     match error:

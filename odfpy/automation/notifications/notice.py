@@ -12,7 +12,7 @@ from odfpy.escaping import escape_controls, escape_controls_in_lines
 
 MAX_SUBJECT_LENGTH: Final = 200
 MAX_TEXT_LENGTH: Final = 10_000
-"""Characters; the message of an error may quote a row of a megabyte."""
+"""Maximum number of characters; an error message may quote a long row."""
 
 _MINUTE: Final = 60 * 1_000_000_000
 
@@ -31,17 +31,17 @@ class NoticeKind(Enum):
 class Notice:
     """A message about an event.
 
-    Texts from datasets and errors are sanitized: long ones are truncated, control characters are escaped.
+    Texts from datasets and errors are sanitized: long ones are truncated, and control characters are escaped.
 
     Attributes:
         kind: kind of the event.
-        subject: summary in one line.
-        text: details, in lines; empty if there are none.
-        dataset: name of the dataset, None if it concerns none.
+        subject: summary on one line.
+        text: details, on several lines; empty if there are none.
+        dataset: name of the dataset, None if the notice concerns no dataset.
         time: time of the event.
-        code: code of the error, None for none.
-        run: id of the run, None for none.
-        id: id of the notice; receivers drop duplicates by it.
+        code: code of the error, None if there is none.
+        run: id of the run, None if there is none.
+        id: id of the notice, by which receivers detect duplicates.
     """
 
     kind: NoticeKind

@@ -1,10 +1,10 @@
-"""The notices of a workspace: posted immediately and durably, delivered later.
+"""The notices of a workspace: queued immediately and durably, delivered later.
 
-    Notices(workspace).post(notice)      a file for each receiver that wants it
-    Notices(workspace).deliver()         delivers what is due; failures are retried later
+  Notices(workspace).post(notice)      queues a file for each receiver that wants the notice
+  Notices(workspace).deliver()         delivers due notices; failures are retried later
 
-A notice is delivered at least once: a crash between its delivery and the removal of its file repeats it, with the same
-id.
+A notice is delivered at least once: after a crash between its delivery and the removal of its file, it is delivered
+again with the same id.
 """
 
 from __future__ import annotations
@@ -54,24 +54,24 @@ class Notices:
             notice: the notice.
 
         Raises:
-            OdfError: it cannot be written.
+            OdfError: the notice cannot be written.
         """
         for receiver in self.receivers.usable():
             if receiver.wants(notice):
                 self._queue(receiver.id).put(notice)
 
     def deliver(self, wait: float = 60.0, *, is_last: bool = False) -> None:
-        """Deliver due notices to all receivers, independently: an unresponsive receiver does not delay others.
+        """Deliver due notices to all receivers independently, so that an unresponsive receiver does not delay others.
 
-        Failures are retried by later calls, at growing intervals, and given up after some attempts with a log entry.
-        Nothing is raised: errors are logged.
+        Failures are retried by later calls at growing intervals; after some attempts, a notice is given up and logged.
+        Errors are logged, and not raised.
 
         Args:
             wait: seconds after which unfinished deliveries are left to their threads.
-            is_last: whether there will be no further delivery for long, so that nothing is held back for a batch.
+            is_last: whether no delivery will follow soon, so that nothing is held back for a batch.
         """
         due = self._due()
-        if not due:  # a check costs some microseconds: nothing is parsed
+        if not due:  # the common case takes some microseconds: nothing is parsed
             return
         receivers = self.receivers.usable()
         for id_ in due - self.receivers.ids():
@@ -81,19 +81,19 @@ class Notices:
             thread.join(max(0.0, deadline - time.monotonic()))
 
     def send(self, receiver: Receiver, notice: Notice) -> None:
-        """Send one notice to one receiver immediately, bypassing the queue.
+        """Send a notice to a receiver immediately, bypassing the queue.
 
         Args:
             receiver: the receiver.
             notice: the notice.
 
         Raises:
-            NotDelivered: the receiver has not accepted it.
+            NotDelivered: the receiver has not accepted the notice.
         """
         self._channel(receiver).send([notice])
 
     def _due(self) -> set[str]:
-        """Return the ids of receivers with waiting notices that may be tried now."""
+        """Return the ids of receivers with waiting notices whose next attempt is due."""
         found = [path.name for path in (self._workspace.odf / "automation" / "notices").glob("[!.]*")]
         return {id_ for id_ in found if self._is_due(self._queue(id_))}
 
@@ -101,12 +101,12 @@ class Notices:
         return not queue.is_empty() and queue.attempts().are_due(self._clock())
 
     def _delivering(self, receiver: Receiver, *, is_last: bool) -> threading.Thread:
-        """Return the thread that delivers to a receiver, which may be running already."""
+        """Return the thread that delivers to a receiver; start it if it is not running."""
         with self._lock:
             thread = self._under_way.get(receiver.id)
             if thread is None or not thread.is_alive():
-                # A daemon thread: an exiting process does not wait for an unresponsive receiver; undelivered notices
-                # are kept.
+                # A daemon thread: an exiting process does not wait for an unresponsive receiver. Undelivered notices
+                # are retained.
                 thread = threading.Thread(target=self._deliver_all, args=(receiver, is_last), daemon=True)
                 self._under_way[receiver.id] = thread
                 thread.start()
@@ -124,7 +124,7 @@ class Notices:
             _LOGGER.exception("notices to %s cannot be delivered", receiver.place)
 
     def _round(self, receiver: Receiver, queue: NoticeQueue, channel: Channel, now: float | None) -> None:
-        """Try each batch once; if the receiver cannot be reached, all of them count as tried."""
+        """Try each batch once; if the receiver cannot be reached, count an attempt for all of them."""
         waiting = queue.waiting()
         batches = channel.batches(waiting, now)
         failed: list[Path] = []

@@ -1,9 +1,9 @@
-"""The notices that wait for one receiver, and the record of failed attempts.
+"""The waiting notices for one receiver, and the record of failed attempts.
 
-    .odf/automation/notices/<id of the receiver>/<time>-<id of the notice>.yaml    a waiting notice
-    .odf/automation/notices/<id of the receiver>/attempts.json                     from a failure to the next success
+  .odf/automation/notices/<id of the receiver>/<time>-<id of the notice>.yaml    a waiting notice
+  .odf/automation/notices/<id of the receiver>/attempts.json                     from a failure to the next success
 
-A notice is kept until it was delivered or given up. So a crash loses none, and may only repeat the last one.
+A notice is retained until it is delivered or given up. So a crash loses no notice, and may only repeat the last one.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ _KIND = "Notice"
 _LOGGER = logging.getLogger("odf.automation")
 
 MAX_ATTEMPTS: Final = 12
-"""Attempts after which a notice is given up: about four hours."""
+"""Number of attempts after which a notice is given up, after about four hours."""
 
 FIRST_DELAY: Final = 10.0
 MAX_DELAY: Final = 3600.0
-"""Seconds between two attempts; each waits twice as long as the one before."""
+"""Maximum seconds between two attempts; the delay doubles with each attempt."""
 
 
 @dataclass
@@ -41,7 +41,7 @@ class Attempts:
     Attributes:
         failures: number of consecutive failed rounds.
         again: time of the next attempt, in seconds since the epoch.
-        counts: number of attempts for each waiting notice, by its file.
+        counts: number of attempts by file name of the notice.
     """
 
     failures: int = 0
@@ -49,15 +49,15 @@ class Attempts:
     counts: dict[str, int] = field(default_factory=dict)
 
     def are_due(self, now: float) -> bool:
-        """Return whether the next attempt is due; a clock that was set back must not cause a long wait."""
+        """Return whether the next attempt is due; a clock that was set back does not cause a long wait."""
         return not 0 < self.again - now <= MAX_DELAY
 
     def count(self, failed: Collection[Path], now: float) -> list[Path]:
-        """Count a failed round; return the notices to give up.
+        """Count a failed round, and return the notices that will not be sent again.
 
         Args:
-            failed: files of the notices.
-            now: seconds since the epoch.
+            failed: files of the failed notices.
+            now: current time, in seconds since the epoch.
         """
         self.again = now + min(FIRST_DELAY * 2 ** min(self.failures, 20), MAX_DELAY)
         self.failures += 1
@@ -66,7 +66,7 @@ class Attempts:
 
 
 class NoticeQueue:
-    """The notices that wait for one receiver."""
+    """The queue of notices for one receiver."""
 
     def __init__(self, odf: Path, receiver_id: str) -> None:
         """
@@ -78,10 +78,10 @@ class NoticeQueue:
         self._attempts = self._folder / "attempts.json"
 
     def put(self, notice: Notice) -> None:
-        """Queue a notice; repeating it has no effect.
+        """Queue a notice; a repeated call has no effect.
 
         Raises:
-            OdfError: it cannot be written.
+            OdfError: the notice cannot be written.
         """
         save_document(self._folder / f"{notice.time.nanos:020d}-{notice.id}.yaml", _KIND, notice)
 
@@ -91,7 +91,7 @@ class NoticeQueue:
 
     @contextmanager
     def locked(self) -> Iterator[None]:
-        """Hold the exclusive right to deliver, among all processes."""
+        """Hold the lock for deliveries during the block, among all processes."""
         with locked_folder(self._folder):
             yield
 
@@ -119,7 +119,7 @@ class NoticeQueue:
             path.unlink(missing_ok=True)
 
     def attempts(self) -> Attempts:
-        """Return the record of failed attempts; a damaged one counts as none."""
+        """Return the record of failed attempts; a damaged record is ignored."""
         with suppress(OSError, ValueError, TypeError):
             found = Attempts(**json.loads(self._attempts.read_text(encoding="utf-8")))
             if (
@@ -131,10 +131,10 @@ class NoticeQueue:
         return Attempts()
 
     def keep(self, attempts: Attempts | None) -> None:
-        """Store the record of failed attempts, None after a success.
+        """Store the record of failed attempts, or remove it if it is None.
 
         Raises:
-            OdfError: it cannot be written.
+            OdfError: the record cannot be written.
         """
         if attempts is None:
             self._attempts.unlink(missing_ok=True)
@@ -142,7 +142,7 @@ class NoticeQueue:
             replace_file(self._attempts, json.dumps(vars(attempts)).encode())
 
     def drop(self) -> None:
-        """Remove the queue: the receiver was removed."""
+        """Remove the queue of a removed receiver."""
         shutil.rmtree(self._folder, ignore_errors=True)
 
     def _files(self) -> Iterator[Path]:

@@ -27,7 +27,7 @@ _LOGGER = logging.getLogger("odf.automation")
 
 
 class ReceiverNotFound(NotFound, code="E791"):
-    """No receiver has that URL or address."""
+    """No receiver has the URL or address."""
 
 
 class ChannelKind(Enum):
@@ -42,11 +42,11 @@ class Receiver:
     """A receiver of notices.
 
     Attributes:
-        way: kind of the channel; named like the key in its file.
+        way: kind of the channel; its name is that of the key in the file.
         target: URL, which may contain secrets, or mail address.
         on: kinds of notices to send; all if empty.
-        datasets: pattern of names of datasets; None for all, and for notices that concern no dataset.
-        secret: shared secret that webhook calls are signed with.
+        datasets: pattern of dataset names; None for all, including notices without a dataset.
+        secret: shared secret for signing webhook calls.
     """
 
     way: ChannelKind
@@ -71,7 +71,7 @@ class Receiver:
         return str(parse_url(self.target, InvalidValue).origin) if self.way is ChannelKind.WEBHOOK else self.target
 
     def wants(self, notice: Notice) -> bool:
-        """Return whether it wants a notice."""
+        """Return whether a notice matches the filters of the receiver."""
         if self.on and notice.kind not in self.on:
             return False
         if self.datasets is None:
@@ -97,13 +97,13 @@ class Receivers:
     def add(
         self, channel: ChannelKind, target: str, *, on: Sequence[NoticeKind] = (), datasets: str | None = None
     ) -> Receiver:
-        """Add a receiver, effective from the next notice.
+        """Add a receiver; it gets notices from now on.
 
         Args:
             channel: kind of the channel.
             target: URL or mail address.
             on: kinds of notices; all if empty.
-            datasets: a name, or a pattern of names; all if None.
+            datasets: a name, or a pattern of names; None for all.
 
         Raises:
             UsageError: the URL, address or pattern is invalid.
@@ -128,16 +128,16 @@ class Receivers:
         return {path.stem for path in self._files()}
 
     def list(self) -> tuple[Receiver, ...]:
-        """Return all receivers, by target.
+        """Return all receivers, sorted by target.
 
         Raises:
-            MalformedManifest: a file is damaged; the message names it.
+            MalformedManifest: a file is damaged; the message names the file.
         """
         found = (load_document(path, _KIND, Receiver) for path in self._files())
         return tuple(sorted((one for one in found if one is not None), key=lambda one: one.target))
 
     def usable(self) -> tuple[Receiver, ...]:
-        """Return the receivers whose files can be read; others are logged."""
+        """Return the receivers whose files can be read; damaged files are logged."""
         found = []
         for path in self._files():
             try:
@@ -147,14 +147,14 @@ class Receivers:
         return tuple(one for one in found if one is not None)
 
     def get(self, target: str) -> Receiver:
-        """Return the receiver with a target; it may be written as shown, without user and query.
+        """Return the receiver with a target, which may be given without user and query, as shown in lists.
 
         Args:
             target: URL or mail address.
 
         Raises:
-            ReceiverNotFound: it does not exist; the message suggests a similar name.
-            UsageError: the shown form is ambiguous.
+            ReceiverNotFound: the receiver does not exist; the message suggests a similar name.
+            UsageError: the target is ambiguous without user and query.
         """
         known = self.list()
         found = [one for one in known if one.target == target] or [one for one in known if one.shown == target]
@@ -168,7 +168,7 @@ class Receivers:
         return found[0]
 
     def delete(self, receiver: Receiver) -> None:
-        """Remove a receiver; its waiting notices are dropped with the next delivery."""
+        """Remove a receiver; its waiting notices are dropped by the next delivery."""
         self._path(receiver).unlink(missing_ok=True)
 
     def _files(self) -> Sequence[Path]:

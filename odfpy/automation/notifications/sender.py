@@ -1,4 +1,4 @@
-"""Notices of a scheduler: posted by its listener, and delivered by a separate thread.
+"""Notices of a scheduler: posted by its listener, delivered by a separate thread.
 
 with NoticeSender(Notices(workspace)) as told:
     told.hear(NoticeKind.FAILED, "com.example.rates", "com.example.rates: pull failed: ...", row)
@@ -21,13 +21,13 @@ INTERVAL: Final = 1.0
 """Seconds between two checks for due notices."""
 
 _AT_THE_END: Final = 2.0
-"""Seconds for the last notices on exit."""
+"""Seconds to wait for the last notices on exit."""
 
 _LOGGER = logging.getLogger("odf.automation")
 
 
 class NoticeSender:
-    """Posts the notices of a scheduler, and delivers them while the `with` block runs."""
+    """Posts the notices of a scheduler, and delivers them during the `with` block."""
 
     def __init__(self, notices: Notices, interval: float = INTERVAL) -> None:
         """
@@ -49,13 +49,13 @@ class NoticeSender:
         self._thread.join()
 
     def post(self, kind: NoticeKind, dataset: str, sentence: str, row: Mapping[str, Any] | None = None) -> None:
-        """Post a notice; if it cannot be written, that is logged, and the scheduler continues.
+        """Post a notice; errors are logged, and the scheduler continues.
 
         Args:
             kind: kind of the event.
             dataset: name of the dataset.
             sentence: description of the event.
-            row: row of the run; None for none.
+            row: row of the run; None if there is none.
         """
         run = row or {}
         subject, _, more = sentence.partition("\n")
@@ -71,4 +71,4 @@ class NoticeSender:
         while not self._over.wait(self._interval):
             self._notices.deliver(wait=0)
         for _ in range(2):  # a running delivery does not see the latest notices
-            self._notices.deliver(wait=_AT_THE_END, is_last=True)  # briefly; the rest is delivered next time
+            self._notices.deliver(wait=_AT_THE_END, is_last=True)  # remaining notices are delivered next time

@@ -1,4 +1,4 @@
-"""Notices by webhook: a signed POST of JSON for each."""
+"""Notices by webhook: a signed POST request with JSON for each notice."""
 
 from __future__ import annotations
 
@@ -15,30 +15,30 @@ from odfpy.http.client import HttpClient
 from odfpy.http.standard_webhooks import signed_headers
 
 TIMEOUT: Final = 10.0
-"""Seconds to wait for a receiver."""
+"""Timeout for a receiver, in seconds."""
 
 _MAX_ANSWER = 64 * 1024
 
 
 class WebhookChannel(Channel):
-    """Calls one URL."""
+    """Calls the URL of a receiver."""
 
     def __init__(self, receiver: Receiver, timeout: float = TIMEOUT) -> None:
         """
         Args:
             receiver: the receiver to call.
-            timeout: seconds to wait for a connection, or for the next bytes.
+            timeout: timeout for a connection, or for the next bytes, in seconds.
         """
         self._receiver = receiver
         self._client = HttpClient(NotDelivered, timeout=timeout)
 
     def batches(self, waiting: Mapping[Path, Notice], now: float | None) -> list[list[Path]]:
-        """Return each notice for itself."""
+        """Return each notice in a batch of its own."""
         del now
         return [[path] for path in waiting]
 
     def send(self, notices: Sequence[Notice]) -> None:
-        """Call the URL, once for each notice; its id is that of the notice."""
+        """Call the URL once for each notice; the id of the call is that of the notice."""
         for notice in notices:
             body = json.dumps(notice.event).encode()
             shown, secret = self._receiver.place, self._receiver.secret or ""

@@ -1,1 +1,1 @@
-"""Files that rows link to: which there are, whether they are there, and how they are kept."""
+"""Linked files: determining which rows link to, checking that they exist, and counting references."""

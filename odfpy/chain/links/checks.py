@@ -1,7 +1,7 @@
-"""Rows that are about to be committed: that the objects they link to are there, and how many these are.
+"""Checks of rows that are about to be committed: that the objects they link to exist, and counts of them.
 
-A row with a link comes in only with its object: one that is in the dataset already, or comes in the same commit. What
-says that the bytes were let go needs none.
+A row with a link may only be committed with its object, which is either in the dataset already or added by the same
+commit. A row that records the removal of the bytes needs no object.
 """
 
 from __future__ import annotations
@@ -39,8 +39,8 @@ class LinkCheck:
     """The objects that rows may link to.
 
     Attributes:
-        store: those that are in the dataset.
-        coming: files that come with the rows, by the names of the objects.
+        store: store of the objects in the dataset.
+        coming: files that are committed with the rows, by the names of the objects.
     """
 
     store: ObjectStore
@@ -49,16 +49,16 @@ class LinkCheck:
     def checked(
         self, state: ChainState, events: Sequence[MetadataEvent], written: Mapping[Multihash, Path]
     ) -> list[MetadataEvent]:
-        """Return the events of a commit, each of which says how many objects its rows link to.
+        """Return the events of a commit, each with the number of objects that its rows link to.
 
         Args:
-            state: of the chain that the events follow.
-            events: oldest first.
-            written: the files of slices that the events carry. Those of a schema without links are not opened.
+            state: state of the chain that the events follow.
+            events: the events, oldest first.
+            written: files of the slices in the events. Those of a schema without links are not opened.
 
         Raises:
-            LinkRefused: a row links to an object that is not there, or is of another size; the message names the row.
-            SchemaError: a column cannot link to objects as its attributes say.
+            LinkRefused: a linked object does not exist, or has another size; the message names the row.
+            SchemaError: the attributes of a column do not define a valid link.
         """
         schema = None if state.set_schema is None else state.set_schema.schema
         done: list[MetadataEvent] = []
@@ -83,13 +83,13 @@ class LinkCheck:
         columns = link_columns(schema)
         if not columns:
             return None
-        found = LinkedObjects()
+        links = LinkedObjects()
         for rows in linked_rows(path, columns, state.vocab):
-            found += self._counted(rows, first + rows.first)
-        return found
+            links += self._counted(rows, first + rows.first)
+        return links
 
     def _counted(self, rows: LinkedRows, first: int) -> LinkedObjects:
-        """Yield the links of some rows, of which the first has an offset, each checked."""
+        """Check the links of rows, the first of which has the given offset, and return their number and size."""
         import numpy as np
 
         is_new = rows.is_new
@@ -99,21 +99,21 @@ class LinkCheck:
         linking = np.flatnonzero(is_new & rows.is_link)
         names, places = np.unique(rows.names[linking], return_inverse=True)
         sizes = np.fromiter((self._size(name_of(name)) for name in names.tolist()), np.int64, len(names))[places]
-        said = rows.sizes[linking]
+        stated_sizes = rows.sizes[linking]
         for place in np.flatnonzero((sizes == UNKNOWN) & ~rows.removed[linking]):
             problem = f"links to {name_of(names[places[place]])}, which is not in the dataset"
             raise _refused(rows, first + int(linking[place]), problem, _PUT)
-        for place in np.flatnonzero((sizes != UNKNOWN) & (said != UNKNOWN) & (sizes != said)):
+        for place in np.flatnonzero((sizes != UNKNOWN) & (stated_sizes != UNKNOWN) & (sizes != stated_sizes)):
             problem = (
                 f"links to {name_of(names[places[place]])} of {sizes[place]} bytes, but its column"
-                f" {rows.column.size!r} says {said[place]}"
+                f" {rows.column.size!r} says {stated_sizes[place]}"
             )
             raise _refused(rows, first + int(linking[place]), problem, "The size is that of the file's bytes.")
-        known = np.where(sizes != UNKNOWN, sizes, np.maximum(said, 0))
+        known = np.where(sizes != UNKNOWN, sizes, np.maximum(stated_sizes, 0))
         return LinkedObjects(len(linking), int(known.sum()))
 
     def _size(self, name: Multihash) -> int:
-        """Return the bytes of an object that exists or will be added, `UNKNOWN` for others."""
+        """Return the size of an object that exists or will be added, `UNKNOWN` for others."""
         path = self.coming.get(name)
         try:
             return self.store.size(name) if path is None else path.stat().st_size

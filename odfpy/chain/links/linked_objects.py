@@ -1,7 +1,7 @@
-"""Linked objects: files beside the slices of a dataset that rows link to by their hashes (RFC-017).
+"""Linked objects: files beside the slices of a dataset, to which rows link by hash (RFC-017).
 
-Only rows say which there are. They are read from the slices by row group, as arrays of hashes, so that memory follows
-from the number of different links and not from that of rows. A slice of a schema without links is not opened.
+Only rows determine the set of linked objects. They are read from the slices by row group, as arrays of hashes, so that
+memory depends on the number of distinct links, not of rows. Slices of a schema without links are not opened.
 """
 
 from __future__ import annotations
@@ -33,24 +33,24 @@ if TYPE_CHECKING:
 
 
 ROWS: Final = 65_536
-"""Rows that are read at a time."""
+"""Number of rows that are read at a time."""
 
 UNKNOWN: Final = -1
-"""The size of an object whose row does not say it."""
+"""The size of an object whose row does not state it."""
 
 
 @dataclass(frozen=True, slots=True)
 class LinkedRows:
-    """Some rows of a slice, as one of its columns links to objects; all arrays have the same length.
+    """The links of a batch of rows in one column of a slice; all arrays have the same length.
 
     Attributes:
-        column: the column.
+        column: the column with the links.
         first: position of the first row in its slice, from 0.
-        operations: their operations.
+        operations: operation types of the rows.
         names: the hashes, empty for rows without one.
-        sizes: bytes of the objects, `UNKNOWN` where rows do not say it.
-        removed: true for rows that say that the bytes were let go.
-        others: texts that are not the canonical text of a hash, by the positions of their rows here.
+        sizes: sizes of the objects in bytes, `UNKNOWN` if a row does not state it.
+        removed: true for rows that record the removal of the bytes.
+        others: texts that are not the canonical text of a hash, by index of the row.
     """
 
     column: ObjectLinkColumn
@@ -81,7 +81,7 @@ class LinkedSlice:
 
     Attributes:
         slice: the slice.
-        columns: the columns that do.
+        columns: the columns with links.
         vocab: names of its system columns.
     """
 
@@ -90,10 +90,10 @@ class LinkedSlice:
     vocab: DatasetVocabulary
 
     def rows(self, layout: DatasetLayout) -> Iterator[LinkedRows]:
-        """Yield the links of its rows, some rows at a time.
+        """Yield the links of its rows, in batches.
 
         Raises:
-            OdfError: it is missing or cannot be read.
+            OdfError: the slice is missing or cannot be read.
         """
         with opened(layout.data, self.slice) as path:
             yield from linked_rows(path, self.columns, self.vocab)
@@ -101,11 +101,11 @@ class LinkedSlice:
 
 @contextmanager
 def opened(store: ObjectStore, item: SliceOfBlock) -> Iterator[Path]:
-    """Provide a slice as a local file; one of another machine is fetched, and removed afterwards.
+    """Provide a slice as a local file; a remote one is fetched, and removed after the block.
 
     Raises:
-        ObjectNotFound: it is missing.
-        HashMismatch: another file came.
+        ObjectNotFound: the slice is missing.
+        HashMismatch: the fetched file has another hash.
     """
     name = item.data.physical_hash
     if store.local_path(name) is not None:
@@ -118,7 +118,7 @@ def opened(store: ObjectStore, item: SliceOfBlock) -> Iterator[Path]:
 
 
 class CurrentLinks:
-    """Follows a chain, oldest block first: the columns that link to objects, as the schema in force has them."""
+    """Follows a chain, oldest block first, with the columns that link to objects in the schema in force."""
 
     def __init__(self, state: ChainState | None = None) -> None:
         state = state or ChainState()
@@ -127,7 +127,7 @@ class CurrentLinks:
         self._vocab = state.vocab
 
     def after(self, hashed: HashedBlock) -> LinkedSlice | None:
-        """Return the slice of the next block, if its rows may link to objects."""
+        """Return the slice of the next block, if its rows may link to objects; else None."""
         event = hashed.block.event
         if isinstance(event, SetVocab):
             self._vocab = event.vocabulary
@@ -138,14 +138,14 @@ class CurrentLinks:
 
 
 def linked_slices(blocks: Iterable[HashedBlock], base: ChainState | None = None) -> Iterator[LinkedSlice]:
-    """Return the slices of some blocks whose rows may link to objects.
+    """Return the slices of blocks whose rows may link to objects.
 
     Args:
-        blocks: as they follow each other, oldest first.
-        base: what the chain amounts to before the first of them; nothing by default.
+        blocks: consecutive blocks, oldest first.
+        base: state of the chain before the first of them; by default an empty chain.
     """
     in_force = CurrentLinks(base)
-    return (found for found in map(in_force.after, blocks) if found is not None)
+    return (slice_ for slice_ in map(in_force.after, blocks) if slice_ is not None)
 
 
 def linked_rows(
@@ -156,30 +156,35 @@ def linked_rows(
     also: Sequence[str] = (),
     chosen: RowMask | None = None,
 ) -> Iterator[LinkedRows]:
-    """Yield the links of a slice, some rows at a time.
+    """Yield the links of a slice, in batches of rows.
 
     Args:
-        path: its file.
-        columns: those that link to objects; the slice need not have them all.
+        path: path of the slice.
+        columns: columns with links; the slice may lack some.
         vocab: names of its system columns.
-        also: columns that `chosen` looks at; of a slice that lacks one, no row is chosen.
-        chosen: which rows are looked at; all by default. Those that are not have no link and are not added.
+        also: columns that `chosen` needs; if the slice lacks one, no row is chosen.
+        chosen: selects rows; all by default. Other rows count as neither links nor new.
 
     Raises:
         IntegrityError, ObjectNotFound, SchemaError: the file cannot be read.
     """
     from odfpy.data.slices.slice import iter_slice, slice_schema
 
-    there = slice_schema(path, vocab=vocab)
-    found = [column for column in columns if column.name in there.names]
-    if not found or not set(also).issubset(there.names):
+    slice_columns = slice_schema(path, vocab=vocab)
+    link_columns = [column for column in columns if column.name in slice_columns.names]
+    if not link_columns or not set(also).issubset(slice_columns.names):
         return
-    beside = [name for column in found for name in (column.size, column.removed) if name and name in there.names]
-    wanted = dict.fromkeys((vocab.operation_type_column, *(column.name for column in found), *beside, *also))
+    beside = [
+        name
+        for column in link_columns
+        for name in (column.size, column.removed)
+        if name and name in slice_columns.names
+    ]
+    wanted = dict.fromkeys((vocab.operation_type_column, *(column.name for column in link_columns), *beside, *also))
     first = 0
     for batch in iter_slice(path, ROWS, list(wanted), vocab=vocab):
         rows = batch if chosen is None else batch.filter(chosen(batch))
-        for column in found:
+        for column in link_columns:
             yield _of_column(rows, column, vocab, first)
         first += batch.num_rows
 
@@ -193,8 +198,8 @@ def _of_column(batch: pa.RecordBatch, column: ObjectLinkColumn, vocab: DatasetVo
     sizes = np.full(batch.num_rows, UNKNOWN, np.int64)
     removed = np.zeros(batch.num_rows, np.bool_)
     if column.size in batch.schema.names:
-        said = pc.fill_null(pc.cast(batch.column(column.size), pa.int64(), safe=False), UNKNOWN)
-        sizes = np.maximum(said.to_numpy(), UNKNOWN)
+        stated_sizes = pc.fill_null(pc.cast(batch.column(column.size), pa.int64(), safe=False), UNKNOWN)
+        sizes = np.maximum(stated_sizes.to_numpy(), UNKNOWN)
     if column.removed in batch.schema.names:
         removed = pc.is_valid(batch.column(column.removed)).to_numpy(zero_copy_only=False)
     operations = batch.column(vocab.operation_type_column).to_numpy()
@@ -202,23 +207,24 @@ def _of_column(batch: pa.RecordBatch, column: ObjectLinkColumn, vocab: DatasetVo
 
 
 def all_links(slices: Iterable[SliceOfBlock], columns: Collection[str], layout: DatasetLayout) -> HashSet:
-    """Return every object that a row of some slices links to, whatever its operation; also by unusual texts of a hash.
+    """Return every object that a row of slices links to, whatever its operation; hashes in other notations are
+    included.
 
     Args:
-        slices: the slices; they need not have all the columns.
-        columns: names of the columns that link to objects. Without any, no slice is read.
-        layout: has their files.
+        slices: the slices; they may lack some columns.
+        columns: names of the columns with links. If there are none, no slice is read.
+        layout: layout with the store of the slices.
 
     Raises:
         OdfError: a slice is missing or cannot be read.
     """
-    found = HashSet()
+    links = HashSet()
     for item in slices if columns else ():
         with opened(layout.data, item) as path:
             for names, others in _links_in(path, columns):
-                found.add(names)
-                found.add_texts(others.values())
-    return found
+                links.add(names)
+                links.add_texts(others.values())
+    return links
 
 
 def _links_in(path: Path, columns: Collection[str]) -> Iterator[tuple[Names, dict[int, str]]]:
@@ -226,18 +232,18 @@ def _links_in(path: Path, columns: Collection[str]) -> Iterator[tuple[Names, dic
 
     from odfpy.data.slices.slice import iter_slice, slice_schema
 
-    there = [name for name in slice_schema(path).names if name in columns]
-    for batch in iter_slice(path, ROWS, there) if there else ():
+    names = [name for name in slice_schema(path).names if name in columns]
+    for batch in iter_slice(path, ROWS, names) if names else ():
         yield from (names_in(column.cast(pa.string())) for column in batch.columns)
 
 
 def times_kept(names: Names, slices: Iterable[LinkedSlice], layout: DatasetLayout) -> npt.NDArray[np.int64]:
-    """Count the current rows that link to each of some objects and do not say that its bytes were let go.
+    """Return for each object the number of current rows that link to it and do not record its removal.
 
     Args:
-        names: the objects, sorted, each once.
-        slices: all of a chain: a row is current until another one takes it back.
-        layout: has their files.
+        names: the objects, sorted and distinct.
+        slices: all slices of a chain: a row is current until another row retracts it.
+        layout: layout with the store of the slices.
 
     Raises:
         OdfError: a slice is missing or cannot be read.

@@ -1,14 +1,14 @@
-"""Files of objects that were hashed before: as long as one has not changed, reading it need not hash it again.
+"""Record of files that were hashed before: an unchanged file need not be hashed again before it is read.
 
-Whoever reads a slice builds on its rows, so the bytes are compared with the hash in the block first. That costs as much
-as reading them, so what was compared is remembered by what the file system says of the file: inode, size, time of the
-last change of the content, and of the last change of anything. `odf verify` does not ask here, and reads every byte.
+Readers rely on the rows of a slice, so its bytes are first compared with the hash in the block. That takes as long as
+reading them, so the result is remembered with the file's metadata: inode, size, and the times of the last change of its
+content and of its inode. `odf verify` does not use this record, and reads every byte.
 
-The record is a text file of lines that are only added to, one for each file:
+The record is an append-only text file with a line per file:
 
     <name> <inode> <size> <mtime, ns> <ctime, ns>
 
-A line that is cut, or about a file that has changed since, fits nothing.
+A truncated line, or one about a file that has changed since, matches nothing.
 """
 
 from __future__ import annotations
@@ -25,21 +25,21 @@ from odfpy.errors import HashMismatch, ObjectNotFound, OdfError
 from odfpy.files import open_regular
 
 _NEWEST: Final = 1 << 16
-"""Bytes at the end of the record that are read first: a pull asks for the slices that came last."""
+"""Bytes at the end of the record that are read first: a pull needs the slices that were added last."""
 
 _MAX_SIZE: Final = 1 << 26
-"""Bytes of the record that are ever read: some half a million lines."""
+"""Maximum bytes of the record that are read: about half a million lines."""
 
 _APPEND: Final = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NONBLOCK
 
 
 class CheckedFiles:
-    """Knowledge of the files of one store: in memory, and in a file for other processes. For all threads."""
+    """Record of the checked files of one store: in memory, and in a file for other processes. Thread-safe."""
 
     def __init__(self, record: Path | None = None) -> None:
         """
         Args:
-            record: the file, made when there is something to write down; None keeps all in memory.
+            record: the file, which is created when needed; None for a record in memory only.
         """
         self._record = record
         self._lock = Lock()
@@ -47,38 +47,38 @@ class CheckedFiles:
         self._to_read = [_MAX_SIZE, _NEWEST]
 
     def check(self, name: Multihash, path: Path) -> None:
-        """Compare a file with its name, unless that was done since it has changed last.
+        """Compare a file with its hash, unless it has not changed since the last comparison.
 
         Args:
-            name: the hash that its bytes must have.
+            name: the expected hash of its bytes.
             path: the file.
 
         Raises:
-            ObjectNotFound: it is not there.
-            HashMismatch: they have another one.
-            OdfError: it cannot be read.
+            ObjectNotFound: the file does not exist.
+            HashMismatch: the bytes have another hash.
+            OdfError: the file cannot be read.
         """
         try:
             if self._knows(_line(name, path.stat())):
                 return
             with open_regular(path) as stream:
-                line = _line(name, os.fstat(stream.fileno()))  # of what is read, not of what has the name then
-                found = Multihash.of_stream(stream, name.algorithm)
+                line = _line(name, os.fstat(stream.fileno()))  # of the opened file
+                actual = Multihash.of_stream(stream, name.algorithm)
         except FileNotFoundError:
             raise ObjectNotFound(f"Missing object: {path}") from None
         except OSError as error:
             raise OdfError(f"Cannot read {path}: {error.strerror}") from error
-        if found != name:
-            raise HashMismatch(f"Damaged object: {path} has the hash {found}")
+        if actual != name:
+            raise HashMismatch(f"Damaged object: {path} has the hash {actual}")
         self._add([line])
 
     def add(self, name: Multihash, path: Path) -> None:
-        """Remember a file that was just written, and hashed while it was."""
-        with suppress(OSError):  # removed again: then nobody reads it
+        """Record a file that was just written, and hashed at the same time."""
+        with suppress(OSError):  # if it was removed again, nobody reads it
             self._add([_line(name, path.stat())])
 
     def update(self, other: CheckedFiles) -> None:
-        """Take over what another store knows of files that have been moved here."""
+        """Add the record of another store, for files that have been moved here."""
         if other._known:
             self._add(sorted(other._known))
 
@@ -89,7 +89,7 @@ class CheckedFiles:
             return line in self._known
 
     def _read(self, size: int) -> None:
-        """Take in the last bytes of the record, so many at most; what cannot be read is hashed again."""
+        """Read up to `size` last bytes of the record; files whose lines cannot be read are hashed again."""
         if self._record is None:
             return
         with suppress(OSError), open_regular(self._record) as stream:
@@ -100,7 +100,7 @@ class CheckedFiles:
         with self._lock:
             self._known.update(lines)
             if self._record is not None:
-                with suppress(OSError):  # what cannot be written down is hashed again
+                with suppress(OSError):  # files that cannot be recorded are hashed again
                     _append(self._record, b"".join(line + b"\n" for line in lines))
 
 
@@ -110,7 +110,7 @@ def _line(name: Multihash, status: os.stat_result) -> bytes:
 
 
 def _append(record: Path, lines: bytes) -> None:
-    """Add lines in one write, which those of other processes do not tear apart."""
+    """Append lines in a single write, which concurrent writes of other processes do not split."""
     try:
         descriptor = os.open(record, _APPEND, 0o666)
     except FileNotFoundError:

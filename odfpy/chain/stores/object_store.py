@@ -1,6 +1,6 @@
 """Content-addressed storage of blocks, slices and checkpoints: each object is named by its hash.
 
-An object either is there, whole and flushed to disk, or is not there at all.
+An object is either stored completely and flushed to disk, or absent.
 """
 
 from __future__ import annotations
@@ -37,12 +37,12 @@ class ObjectTooLarge(IntegrityError, code="E222"):
 
 @dataclass(frozen=True, slots=True)
 class StoredObject:
-    """An object as its store lists it.
+    """An object in the listing of its store.
 
     Attributes:
-        name: its hash.
-        size: its bytes.
-        written: when it was written, or found to be of use; seconds since 1970.
+        name: hash of the object.
+        size: size in bytes.
+        written: time when it was written or last marked as used, in seconds since 1970.
     """
 
     name: Multihash
@@ -63,18 +63,18 @@ class ObjectStore(ABC):
 
     @abstractmethod
     def __iter__(self) -> Iterator[Multihash]:
-        """Return all names, in no particular order."""
+        """Yield all names, in no particular order."""
 
     def stored(self) -> Iterator[StoredObject]:
-        """Return all objects with their sizes and ages, in no particular order.
+        """Yield all objects with their sizes and ages, in no particular order.
 
         Raises:
-            OdfError: this place does not tell them.
+            OdfError: the store does not support it.
         """
         raise OdfError(f"{type(self).__name__} does not report when its objects were written")
 
     def touch(self, name: Multihash) -> None:
-        """Let an object that is there count as written now, where the place can do that: somebody will refer to it."""
+        """Mark an existing object as written now, if the store supports it: a reference to it is about to be made."""
         del name
 
     @abstractmethod
@@ -82,11 +82,11 @@ class ObjectStore(ABC):
         """Return the object as a stream from its beginning.
 
         Raises:
-            ObjectNotFound: it is not there.
+            ObjectNotFound: the object does not exist.
         """
 
     def open_at(self, name: Multihash, start: int) -> BinaryIO:
-        """Return the object as a stream from a byte on, empty if the object is shorter; errors as for `open`."""
+        """Return the object as a stream from an offset on, empty if the object is shorter; errors as for `open`."""
         stream = self.open(name)
         while start > 0 and (passed := stream.read(min(start, CHUNK))):
             start -= len(passed)
@@ -94,21 +94,21 @@ class ObjectStore(ABC):
 
     @abstractmethod
     def size(self, name: Multihash) -> int:
-        """Return the bytes of the object.
+        """Return the size of the object in bytes.
 
         Raises:
-            ObjectNotFound: it is not there.
+            ObjectNotFound: the object does not exist.
         """
 
     @abstractmethod
     def describe(self, name: Multihash) -> str:
-        """Return where the object is or would be, for messages to people."""
+        """Return the location of an existing or future object, for messages."""
 
     def read(self, name: Multihash) -> bytes:
-        """Return the whole object, checked against its name.
+        """Return the content of the object, checked against its name.
 
         Raises:
-            ObjectNotFound: it is not there.
+            ObjectNotFound: the object does not exist.
             HashMismatch: its bytes have another hash.
         """
         try:
@@ -124,15 +124,15 @@ class ObjectStore(ABC):
         return data
 
     def local_path(self, name: Multihash) -> Path | None:
-        """Return the object's file, for stores that keep one on this machine."""
+        """Return the object's file, for stores with local files; None for others."""
         del name
         return None
 
     def checked_path(self, name: Multihash) -> Path | None:
-        """Return the object's file as by `local_path`, after its bytes were compared with its name.
+        """Return the object's file as `local_path` does, after comparing its bytes with its name.
 
         Raises:
-            ObjectNotFound: it is not there.
+            ObjectNotFound: the object does not exist.
             HashMismatch: its bytes have another hash.
         """
         path = self.local_path(name)
@@ -142,52 +142,52 @@ class ObjectStore(ABC):
 
     @abstractmethod
     def insert_stream(self, stream: BinaryIO, name: Multihash, *, size: int | None = None) -> None:
-        """Copy an object in, hashing while it flows; nothing stays when the hash or the size is not as expected.
+        """Store an object from a stream, and hash it at the same time; nothing is stored if hash or size do not match.
 
         Args:
             stream: the bytes.
             name: their expected hash.
-            size: most bytes, None for any number.
+            size: maximum number of bytes, None for no limit.
 
         Raises:
             HashMismatch: the bytes have another hash.
-            ObjectTooLarge: more than `size` bytes came.
+            ObjectTooLarge: the stream has more than `size` bytes.
         """
 
     def insert_all(self, objects: Sequence[tuple[Multihash, bytes]]) -> bool:
-        """Store many small objects that it lacks, if it has a faster way for so many; gives whether it had.
+        """Store many small missing objects, if the store has a fast way for so many; return whether it has.
 
         Raises:
-            HashMismatch: the bytes of one have another hash; which of the others are stored is open then.
+            HashMismatch: an object has another hash; the others may or may not have been stored.
         """
         del objects
         return False
 
     @abstractmethod
     def insert_file(self, path: Path, name: Multihash) -> None:
-        """Move in a file that was just written and hashed by ourselves. It is flushed, not hashed again."""
+        """Move a file that this process has just written and hashed into the store. It is flushed, not hashed again."""
 
     def insert_files(self, files: Mapping[Multihash, Path]) -> None:
-        """Move in files that were just written and hashed by ourselves; many are flushed together.
+        """Move files that this process has just written and hashed into the store; many are flushed together.
 
         Args:
-            files: names of the objects with their files, which are gone from where they were afterwards.
+            files: the files by names of their objects; they are moved.
 
         Raises:
-            OdfError: one cannot be moved in; which of the others are stored is open then.
+            OdfError: a file cannot be moved; the others may or may not have been stored.
         """
         for name, path in files.items():
             self.insert_file(path, name)
 
     def insert(self, data: bytes, algorithm: HashAlgorithm = SHA3_256) -> Multihash:
-        """Store some bytes and return their name."""
+        """Store bytes, and return their name."""
         name = Multihash.of(data, algorithm)
         self.insert_stream(io.BytesIO(data), name)
         return name
 
     @abstractmethod
     def delete(self, name: Multihash) -> None:
-        """Remove an object if it is there."""
+        """Delete an object if it exists."""
 
 
 def copy_hashed(
@@ -197,27 +197,27 @@ def copy_hashed(
 
     Args:
         source: the bytes.
-        write: takes them, piece by piece.
-        name: their expected hash.
-        size: most bytes, None for any number.
-        where: the place, for messages.
+        write: called with each piece of the bytes.
+        name: the expected hash.
+        size: maximum number of bytes, None for no limit.
+        where: the store, for messages.
     """
     hasher = name.algorithm.hasher()
     count = 0
     while chunk := source.read(CHUNK):
         count += len(chunk)
-        # Before the rest is read: a peer that announced a megabyte could send until the disk is full.
+        # Checked at once: a peer that announced a megabyte could otherwise send until the disk is full.
         if size is not None and count > size:
             raise ObjectTooLarge(f"Object {name} of {where}: more than the announced {size} bytes")
         hasher.update(chunk)
         write(chunk)
-    found = Multihash(name.code, hasher.digest())
-    if found != name:
-        raise HashMismatch(f"Object {name} of {where}: the {count} bytes received have the hash {found}")
+    actual = Multihash(name.code, hasher.digest())
+    if actual != name:
+        raise HashMismatch(f"Object {name} of {where}: the {count} bytes received have the hash {actual}")
 
 
 class LocalObjectStore(ObjectStore):
-    """Objects as files of one folder. A write goes to a temporary name, is flushed, then renamed."""
+    """Objects as files of one folder. Objects are written under a temporary name, flushed, and renamed."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -243,7 +243,7 @@ class LocalObjectStore(ObjectStore):
                 yield StoredObject(name, status.st_size, status.st_mtime)
 
     def touch(self, name: Multihash) -> None:
-        with suppress(OSError):  # it may be somebody else's file, who then collects no garbage here, either
+        with suppress(OSError):  # the file may belong to another user, who then collects no garbage here, either
             os.utime(self._path(name))
 
     def open(self, name: Multihash) -> BinaryIO:
@@ -274,12 +274,12 @@ class LocalObjectStore(ObjectStore):
         return self._path(name)
 
     def file_of(self, name: Multihash) -> Path | None:
-        """Return the file that stores an object, in whatever form; None if there is none."""
+        """Return the file that stores an object in any form; None if there is none."""
         path = self._path(name)
         return path if path.is_file() else None
 
     def insert_stream(self, stream: BinaryIO, name: Multihash, *, size: int | None = None) -> None:
-        # Also where the name is taken: what is there may be damaged, and a repair replaces it in this way.
+        # Also if the object exists: its file may be damaged, and a repair replaces it in this way.
         with self._placing(name) as temporary, temporary.open("xb") as target:
             copy_hashed(stream, target.write, name, size, str(self.folder))
             target.flush()
@@ -295,11 +295,11 @@ class LocalObjectStore(ObjectStore):
         return True
 
     def _new(self, objects: Iterable[tuple[Multihash, bytes]]) -> Iterator[tuple[Path, bytes]]:
-        """Yield the files of the objects that are not stored yet, each checked against its name."""
+        """Yield path and content of the objects that are not stored yet, checked against their names."""
         for name, data in objects:
             if name in self:
-                # It may be garbage that a collector is about to remove: being young, it survives until a head leads to
-                # it.
+                # It may be garbage that is about to be collected: since it is marked as new, it survives until a head
+                # refers to it.
                 self.touch(name)
                 continue
             if not name.matches(data):
@@ -308,8 +308,8 @@ class LocalObjectStore(ObjectStore):
 
     def insert_file(self, path: Path, name: Multihash) -> None:
         with self._placing(name) as temporary:
-            # Not to its own name at once: a power loss between rename and flush would leave a name with cut content,
-            # and what has the name of its hash is not hashed again.
+            # Not renamed to its final name at once: a power loss between rename and flush would leave truncated content
+            # under a name that is never hashed again.
             path.rename(temporary)
             with temporary.open("rb") as file:
                 os.fsync(file.fileno())
@@ -332,7 +332,7 @@ class LocalObjectStore(ObjectStore):
             raise OdfError(f"Cannot delete {self._path(name)}: {error.strerror}") from error
 
     def clean(self) -> None:
-        """Remove what interrupted writers left; only for the holder of the dataset's lock."""
+        """Remove temporary files of interrupted writers. The caller must hold the dataset's lock."""
         if self.folder.is_dir():
             for path in self.folder.glob(f"{TEMPORARY}*"):
                 path.unlink(missing_ok=True)
@@ -345,7 +345,7 @@ class LocalObjectStore(ObjectStore):
 
     @contextmanager
     def _placing(self, name: Multihash) -> Iterator[Path]:
-        """Write a file like `replaced_atomically`, and flush its name to disk, too."""
+        """Provide a temporary path as `replaced_atomically` does, and flush the file's name to disk, too."""
         final = self._path(name)
         try:
             make_folder(self.folder)

@@ -1,14 +1,14 @@
-"""Objects kept compressed: their names are the hashes of their content, their files are smaller.
+"""Compressed objects: their names are the hashes of their content, and their files are smaller.
 
 A file is
 
     magic     8 bytes, `ODFPACK1`
-    frames    Zstandard, one for each MiB of the content
-    ends      8 bytes for each frame: where it ends, counted from the beginning of the file
+    frames    Zstandard frames, one per MiB of the content
+    ends      8 bytes per frame: its end, as an offset from the beginning of the file
     footer    content size, number of frames (8 bytes each), magic
 
-with numbers in little endian. A frame can be read without those before it, so that ranges of large objects are cheap.
-Nobody else reads these files: what is pushed or served is the content.
+All numbers are little-endian. Each frame can be read without those before it, so ranges of large objects are cheap to
+read. The format is internal: objects are pushed and served uncompressed.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ from odfpy.errors import IntegrityError, OdfError
 from odfpy.files import open_regular
 
 PACKED: Final = "packed"
-"""Name of the folder of packed objects in that of a dataset."""
+"""Name of the subfolder for packed objects in the folder of a dataset."""
 
 FRAME: Final = 1 << 20
-"""Bytes of content in a frame; the last one may have fewer."""
+"""Bytes of content per frame; the last frame may have fewer."""
 
 _MAGIC: Final = b"ODFPACK1"
 _FOOTER: Final = struct.Struct("<QQ8s")
@@ -55,11 +55,11 @@ class PackedObjectStore(LocalObjectStore):
 
     def stored(self) -> Iterator[StoredObject]:
         for item in super().stored():
-            with suppress(OdfError):  # removed meanwhile, or damaged: whoever reads it is told
+            with suppress(OdfError):  # removed meanwhile, or damaged, which is reported when it is read
                 yield StoredObject(item.name, self.size(item.name), item.written)
 
     def local_path(self, name: Multihash) -> Path | None:
-        """Return None: no file has the content unpacked."""
+        """Return None: no file contains the uncompressed content."""
         del name
         return None
 
@@ -84,18 +84,18 @@ class PackedObjectStore(LocalObjectStore):
             self.insert_file(path, name)
 
     def insert_all(self, objects: object) -> bool:
-        """Give False: there is no faster way for many."""
+        """Return False: there is no faster way for many objects."""
         del objects
         return False
 
 
 class PackingObjectStore(LocalObjectStore):
-    """Objects as files of a folder, some of them in a packed form in another one.
+    """Objects as files of a folder, some of them as packed files in another folder.
 
-    Slices are needed as files of their own, so only what comes by `insert_files` is packed: files that rows link to.
+    Slices are needed as plain files, so only files stored by `insert_files` are packed: those that rows link to.
 
     Attributes:
-        checked: which files need not be hashed again to be read.
+        checked: record of files that need not be hashed again before they are read.
     """
 
     def __init__(
@@ -103,10 +103,10 @@ class PackingObjectStore(LocalObjectStore):
     ) -> None:
         """
         Args:
-            folder: for files that are the content.
-            packed: for packed files.
-            packs: tells whether what gets smaller is to be packed; what already exists stays as it is.
-            checked: which files need not be hashed again to be read.
+            folder: folder of plain files.
+            packed: folder of packed files.
+            packs: returns whether to pack files that become smaller; existing files are not changed.
+            checked: record of files that need not be hashed again before they are read.
         """
         super().__init__(folder)
         self.checked = checked or CheckedFiles()
@@ -168,7 +168,7 @@ class PackingObjectStore(LocalObjectStore):
         super().insert_files({name: path for name, path in files.items() if name not in packed})
         self._packed.insert_files(packed)
         for name in packed:
-            super().delete(name)  # a plain one, which would be read in its place: it may be what this one repairs
+            super().delete(name)  # a plain file would take precedence; it may be the damaged one that is being repaired
 
     def delete(self, name: Multihash) -> None:
         super().delete(name)
@@ -183,7 +183,7 @@ class PackingObjectStore(LocalObjectStore):
 
 
 def gets_smaller(sample: bytes) -> bool:
-    """Return whether content that begins like this is worth compressing: by a fifth at least."""
+    """Return whether compression reduces content with this beginning by at least a fifth."""
     import pyarrow as pa
 
     return len(sample) > 0 and len(pa.compress(sample, "zstd", asbytes=True)) * 5 <= len(sample) * 4
@@ -194,11 +194,11 @@ def _file_gets_smaller(path: Path) -> bool:
         with open_regular(path) as file:
             return gets_smaller(file.read(_SAMPLE))
     except OSError:
-        return False  # whoever moves it in tells why
+        return False  # the error is reported when the file is moved in
 
 
 class _Packer:
-    """Writes a packed file; content comes in pieces of any size."""
+    """Writer of a packed file; accepts content in pieces of any size."""
 
     def __init__(self, target: BinaryIO) -> None:
         self._target = target
@@ -208,7 +208,7 @@ class _Packer:
         self._at = target.write(_MAGIC)
 
     def write(self, data: bytes) -> None:
-        """Take in some content."""
+        """Append content."""
         self._waiting += data
         self._size += len(data)
         while len(self._waiting) >= FRAME:
@@ -216,7 +216,7 @@ class _Packer:
             del self._waiting[:FRAME]
 
     def finish(self) -> None:
-        """Write the rest, and what leads to the frames."""
+        """Write the remaining content, the ends of the frames and the footer."""
         if self._waiting:
             self._frame(bytes(self._waiting))
         self._target.write(struct.pack(f"<{len(self._ends)}Q", *self._ends))
@@ -230,7 +230,7 @@ class _Packer:
 
 
 class _Index:
-    """The places of the frames of a packed file."""
+    """The positions of the frames of a packed file."""
 
     def __init__(self, file: BinaryIO, where: str) -> None:
         self._where = where
@@ -249,7 +249,7 @@ class _Index:
             raise self.damaged()
 
     def frame(self, number: int) -> tuple[int, int, int]:
-        """Return the place where a frame begins, its bytes, and the bytes of its content."""
+        """Return the offset of a frame, its size, and the size of its content."""
         begin, end = self._ends[number : number + 2]
         return begin, end - begin, min(FRAME, self.size - number * FRAME)
 

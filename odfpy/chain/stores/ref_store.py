@@ -1,4 +1,4 @@
-"""Named pointers into a chain (ODF specification, "Block References"). They move by compare-and-swap only."""
+"""Named references to blocks (ODF specification, "Block References"), which only move by compare-and-swap."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from odfpy.errors import ConcurrentUpdate, IntegrityError, InvalidValue, OdfErro
 from odfpy.files import TEMPORARY, locked_folder, make_way_for, open_regular, replace_file, sync_folder
 
 HEAD = "head"
-# Names in `.sig` are those of files that lie beside references and say who has moved them.
+# Names with `.sig` are reserved for the files beside references that have their signatures.
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}(?<!\.sig)")
 _MAX_SIZE = 200
 
@@ -27,7 +27,7 @@ class RefStore(ABC):
 
     @abstractmethod
     def get(self, name: str) -> Multihash | None:
-        """Return the hash that the reference points to, or None when there is no such reference.
+        """Return the hash that the reference points to, or None if there is no such reference.
 
         Raises:
             IntegrityError: the reference is damaged.
@@ -35,45 +35,45 @@ class RefStore(ABC):
 
     @abstractmethod
     def compare_and_swap(self, name: str, expected: Multihash | None, new: Multihash) -> None:
-        """Move a reference, if it still is where the caller saw it; None stands for a reference to be made.
+        """Move a reference if it still has the expected value; None stands for a reference that does not exist yet.
 
         Args:
             name: name of the reference.
-            expected: the block that it must still be at, None for no reference.
-            new: the block that it moves to.
+            expected: the block that it must still point to, None for no reference.
+            new: the block that it is moved to.
 
         Raises:
-            ConcurrentUpdate: the reference has moved.
+            ConcurrentUpdate: the reference has another value.
         """
 
     @abstractmethod
     def delete(self, name: str, expected: Multihash) -> None:
-        """Remove a reference, if it still is where the caller saw it. The blocks it points to stay.
+        """Delete a reference if it still has the expected value. The blocks stay.
 
         Raises:
-            ConcurrentUpdate: the reference has moved, or is gone.
+            ConcurrentUpdate: the reference has another value, or does not exist.
         """
 
     @abstractmethod
     def names(self) -> Iterator[str]:
-        """Return the names of all references, in order, without other files beside them.
+        """Yield the names of all references, sorted, without other files beside them.
 
         Raises:
-            OdfError: this place cannot be listed.
+            OdfError: the store cannot list references.
         """
 
     def describe(self, name: str) -> str:
-        """Return where the reference is or would be, for messages to people."""
+        """Return the location of an existing or future reference, for messages."""
         return f"the reference {name!r}"
 
 
 def is_name(name: str) -> bool:
-    """Return whether a reference can go by that name."""
+    """Return whether a text is a valid name of a reference."""
     return _NAME.fullmatch(name) is not None
 
 
 def check_name(name: str) -> str:
-    """Return the name itself, if it is one that can be a file name everywhere."""
+    """Validate a name of a reference, which must be a valid file name everywhere, and return it unchanged."""
     if not is_name(name):
         raise InvalidValue(f"Not a name of a reference: {name!r}")
     return name
@@ -83,7 +83,7 @@ def parse_reference(data: bytes, where: str) -> Multihash:
     """Return the hash in a reference's file.
 
     Raises:
-        IntegrityError: there is something else in it.
+        IntegrityError: the file has other content.
     """
     try:
         return Multihash.parse(data[:_MAX_SIZE].decode("ascii").strip())
@@ -96,22 +96,22 @@ def parse_reference(data: bytes, where: str) -> Multihash:
         ) from error
 
 
-def lost_race(where: str, expected: Multihash | None, found: Multihash | None) -> ConcurrentUpdate:
-    """Return the error of a lost race; `where` is as `RefStore.describe` says.
+def lost_race(where: str, expected: Multihash | None, actual: Multihash | None) -> ConcurrentUpdate:
+    """Return the error of a failed compare-and-swap.
 
     Args:
-        where: the reference, as `RefStore.describe` says.
-        expected: the block that it should have been at.
-        found: the block that it is at.
+        where: the reference, as returned by `RefStore.describe`.
+        expected: the block that it should have pointed to.
+        actual: the block that it points to.
     """
     return ConcurrentUpdate(
-        f"Another process has moved {where}: expected {expected}, found {found}",
+        f"Another process has moved {where}: expected {expected}, found {actual}",
         hint="Nothing was committed; run the command again.",
     )
 
 
 class LocalRefStore(RefStore):
-    """References as files of one folder; whoever moves one holds a lock on the folder."""
+    """References as files of one folder, which is locked while one is moved."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -130,10 +130,10 @@ class LocalRefStore(RefStore):
         path = self.folder / check_name(name)
         try:
             with locked_folder(self.folder):
-                # Read again under the lock: the caller has seen the reference before it worked for minutes.
-                found = self.get(name)
-                if found != expected:
-                    raise lost_race(self.describe(name), expected, found)
+                # Read again under the lock: the caller may have read the reference minutes ago.
+                actual = self.get(name)
+                if actual != expected:
+                    raise lost_race(self.describe(name), expected, actual)
                 replace_file(path, str(new).encode("ascii"))
         except OSError as error:
             raise OdfError(f"Cannot write {path}: {error.strerror}") from error
@@ -144,9 +144,9 @@ class LocalRefStore(RefStore):
             if not self.folder.is_dir():
                 raise lost_race(self.describe(name), expected, None)
             with locked_folder(self.folder):
-                found = self.get(name)
-                if found != expected:
-                    raise lost_race(self.describe(name), expected, found)
+                actual = self.get(name)
+                if actual != expected:
+                    raise lost_race(self.describe(name), expected, actual)
                 path.unlink()
                 sync_folder(self.folder)
         except OSError as error:
@@ -155,35 +155,35 @@ class LocalRefStore(RefStore):
     def names(self) -> Iterator[str]:
         try:
             with os.scandir(self.folder) as entries:
-                found = sorted(entry.name for entry in entries if is_name(entry.name) and _is_one(entry))
+                entry_names = sorted(entry.name for entry in entries if is_name(entry.name) and _is_one(entry))
         except FileNotFoundError:
             return iter(())
         except OSError as error:
             raise OdfError(f"Cannot read {self.folder}: {error.strerror}") from error
-        return iter(found)
+        return iter(entry_names)
 
     def describe(self, name: str) -> str:
         return str(self.folder / check_name(name))
 
     def restore(self, name: str, block: Multihash) -> None:
-        """Write a reference in the place of what is damaged, or leads nowhere; only for the holder of the lock."""
+        """Write a reference in place of a damaged or dangling one. The caller must hold the dataset's lock."""
         path = self.folder / check_name(name)
         try:
             with locked_folder(self.folder):
-                # Nothing is compared: what is damaged has no value. The dataset's lock keeps other writers away.
+                # Nothing is compared: a damaged reference has no value. The dataset's lock excludes other writers.
                 make_way_for(path)
                 replace_file(path, str(block).encode("ascii"))
         except OSError as error:
             raise OdfError(f"Cannot write {path}: {error.strerror}") from error
 
     def clean(self) -> None:
-        """Remove what interrupted writers left; only for the holder of the dataset's lock."""
+        """Remove temporary files of interrupted writers. The caller must hold the dataset's lock."""
         for path in self.folder.glob(f"{TEMPORARY}*"):
             path.unlink(missing_ok=True)
 
 
 def _is_one(entry: os.DirEntry[str]) -> bool:
-    """Return whether that is a reference, or a folder that has come into the place of one: a damaged one, then."""
+    """Return whether an entry is a reference, or a folder in its place, which counts as a damaged reference."""
     return entry.is_file() or entry.name == HEAD or entry.name.startswith(("branch.", "tag."))
 
 
@@ -199,16 +199,16 @@ class MemoryRefStore(RefStore):
 
     def compare_and_swap(self, name: str, expected: Multihash | None, new: Multihash) -> None:
         with self._lock:
-            found = self.get(name)
-            if found != expected:
-                raise lost_race(self.describe(name), expected, found)
+            actual = self.get(name)
+            if actual != expected:
+                raise lost_race(self.describe(name), expected, actual)
             self._references[name] = new
 
     def delete(self, name: str, expected: Multihash) -> None:
         with self._lock:
-            found = self.get(name)
-            if found != expected:
-                raise lost_race(self.describe(name), expected, found)
+            actual = self.get(name)
+            if actual != expected:
+                raise lost_race(self.describe(name), expected, actual)
             del self._references[name]
 
     def names(self) -> Iterator[str]:

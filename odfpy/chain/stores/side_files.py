@@ -1,11 +1,11 @@
-"""Small files that lie beside the chain of a dataset: extras, unknown and harmless to others.
+"""Small files beside the chain of a dataset, which other implementations ignore.
 
-    refs/head.sig             who has moved the head
-    info/signatures/<block>   who has made a block
-    info/revocations/<key>    from when on signatures of a key do not count any more
-    info/refs                 which references there are, for places that cannot be listed
+    refs/head.sig             signatures of the head
+    info/signatures/<block>   signatures of a block
+    info/revocations/<key>    statements by which signatures of a key become invalid
+    info/refs                 list of references, for servers that cannot list folders
 
-Nothing in the chain speaks of them, so that they are read with suspicion: they may be absent, stale, damaged or forged.
+The chain does not refer to them, so they are not trusted: they may be absent, stale, damaged or forged.
 """
 
 from __future__ import annotations
@@ -32,57 +32,57 @@ class SideFiles(ABC):
 
     @abstractmethod
     def read(self, path: str, limit: int) -> bytes | None:
-        """Return the content of a file: its first `limit` bytes, and one more if it is longer; None without a file.
+        """Return the first `limit` bytes of a file, plus one if it is longer; None if there is no file.
 
         Raises:
-            OdfError: it cannot be read.
+            OdfError: the file cannot be read.
         """
 
     @abstractmethod
     def write(self, path: str, data: bytes) -> None:
-        """Write a file as a whole, in the place of one that may be there.
+        """Create or replace a file atomically.
 
         Raises:
-            OdfError: it cannot be written; nothing has changed then.
+            OdfError: the file cannot be written; nothing has changed.
         """
 
     @abstractmethod
     def delete(self, path: str) -> None:
-        """Remove a file if it is there."""
+        """Delete a file if it exists."""
 
     @abstractmethod
     def names(self, folder: str) -> Iterator[str]:
-        """Return the names of the files in a folder, in order; none where there is no such folder.
+        """Yield the names of the files in a folder, sorted; none if there is no such folder.
 
         Raises:
-            OdfError: this place cannot be listed.
+            OdfError: the store cannot list files.
         """
 
     def read_all(self, paths: Sequence[str], limit: int) -> dict[str, bytes]:
-        """Return what is in those of some files that are there, each as by `read`.
+        """Return the contents of those files that exist, by path, each as by `read`.
 
         Raises:
-            OdfError: one cannot be read.
+            OdfError: a file cannot be read.
         """
-        found = ((path, self.read(path, limit)) for path in paths)
-        return {path: data for path, data in found if data is not None}
+        contents = ((path, self.read(path, limit)) for path in paths)
+        return {path: data for path, data in contents if data is not None}
 
     def write_all(self, files: Mapping[str, bytes]) -> None:
-        """Write files, each as by `write`; many take less time together.
+        """Write files, each as by `write`; many are faster together.
 
         Raises:
-            OdfError: one cannot be written; which of the others are is open then.
+            OdfError: a file cannot be written; the others may or may not have been written.
         """
         for path, data in files.items():
             self.write(path, data)
 
     def describe(self, path: str) -> str:
-        """Return where the file is or would be, for messages to people."""
+        """Return the location of an existing or future file, for messages."""
         return path
 
 
 def check_path(path: str) -> str:
-    """Return the path itself, if side files can have it."""
+    """Validate a path of a side file, and return it unchanged."""
     if not _PATH.fullmatch(path):
         raise InvalidValue(f"Not a path beside a chain: {path!r}")
     return path
@@ -108,7 +108,8 @@ class LocalSideFiles(SideFiles):
         file = self.folder / check_path(path)
         try:
             make_folder(file.parent)
-            # After a power loss a file may be gone, since the folder is not flushed, but what is there is whole.
+            # A power loss may remove the file, since the folder is not flushed, but its content is complete if it
+            # exists.
             with replaced_atomically(file) as temporary, temporary.open("xb") as stream:
                 stream.write(data)
                 stream.flush()
@@ -136,18 +137,20 @@ class LocalSideFiles(SideFiles):
         place = self.folder / check_path(folder)
         try:
             with os.scandir(place) as entries:
-                found = sorted(entry.name for entry in entries if not entry.name.startswith(".") and entry.is_file())
+                entry_names = sorted(
+                    entry.name for entry in entries if not entry.name.startswith(".") and entry.is_file()
+                )
         except FileNotFoundError:
             return iter(())
         except OSError as error:
             raise OdfError(f"Cannot read {place}: {error.strerror}") from error
-        return iter(found)
+        return iter(entry_names)
 
     def describe(self, path: str) -> str:
         return str(self.folder / check_path(path))
 
     def clean(self) -> None:
-        """Remove what interrupted writers left; only for the holder of the dataset's lock."""
+        """Remove temporary files of interrupted writers. The caller must hold the dataset's lock."""
         for part in ("signatures", "revocations"):
             for file in self.folder.glob(f"info/{part}/{TEMPORARY}*"):
                 file.unlink(missing_ok=True)

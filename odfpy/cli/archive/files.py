@@ -57,7 +57,7 @@ def fetch(
     for url in wanted:
         try:
             session.output.text(str(opened.fetch(url, folder=to, template=filename_template)))
-        except OdfError as error:  # the other files may exist
+        except OdfError as error:  # the remaining files may exist
             session.output.error(error.message, error.hint, error.code)
             failed = max(failed, error.exit_code)
     return failed
@@ -66,11 +66,11 @@ def fetch(
 def _opened(session: Session, name: str | None, urls: Iterator[str]) -> tuple[Archive, Iterator[str]]:
     """Return the archive of a command, and the addresses of the files in it.
 
-    Users who pass an address need not name the archive: it is the archive of the first address.
+    If no archive is named, it is the archive of the first address.
 
     Args:
         session: the session of the command.
-        name: value of `--archive`.
+        name: value of `--archive`, None if it is missing.
         urls: the addresses; they may come from a pipe.
     """
     from odfpy.archive.addresses import archive_of_address

@@ -1,4 +1,4 @@
-"""Files that a command names, with what its options say of them."""
+"""The files named by a command, with the metadata given by its options."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ def files_to_push(
     Args:
         session: the session of the command.
         files: paths of the files.
-        what: value of `--what`; the other arguments have the options of the same name.
+        what: value of `--what`; the other arguments are the values of the options of the same name.
         where: value of `--where`; by default the setting `archive.where`.
-        start: a time, or mtime.
-        end: the same, or None.
+        start: time of the first event: a time, or mtime.
+        end: time of the last event: a time, mtime, or None.
         work_id: id of the job.
         path: path to record; for a single file only.
         hash: expected hash; for a single file only.

@@ -122,7 +122,7 @@ def _layout(
 
 @contextmanager
 def _scratch(session: Session) -> Iterator[Path]:
-    """Create a temporary folder for copies, in the workspace: its disk must hold the files anyway."""
+    """Create a temporary folder for copies, in the workspace if there is one: its disk has to hold the files anyway."""
     try:
         storage = session.workspace.storage
     except WorkspaceNotFound:

@@ -87,7 +87,7 @@ def local(archive: Archive) -> LocalArchive:
 
 
 def origin_of(session: Session, where: str | None) -> str:
-    """Return where files come from: the value of `--where`, or of the setting.
+    """Return the origin of files: the value of `--where`, or of the setting.
 
     Raises:
         UsageError: neither is set.
@@ -110,7 +110,7 @@ def required(text: str | None, option: str, hint: str | None = None) -> str:
     Args:
         text: the value; None if the option is missing.
         option: name of the option, for messages.
-        hint: what to try.
+        hint: advice for the user.
 
     Raises:
         UsageError: the option is missing.

@@ -70,7 +70,7 @@ def enqueue(
     for one in new:
         try:
             enqueued = put(folder, one, compress=compress, algorithm=algorithm)
-        except OdfError as error:  # the other files may be good
+        except OdfError as error:  # the remaining files may be valid
             session.output.error(error.message, error.hint, error.code)
             failed = max(failed, error.exit_code)
         else:
@@ -131,7 +131,7 @@ def uploader(
 
 
 def _opener(session: Session, name: str | None, limits: UploadLimits) -> Callable[[], Archive]:
-    """Return a function with which each worker opens the archive for itself."""
+    """Return a function that opens the archive; each worker calls it."""
     from odfpy.archive.opening import is_url, open_by_name
 
     if name is not None and is_url(name):
@@ -151,7 +151,7 @@ def _opener(session: Session, name: str | None, limits: UploadLimits) -> Callabl
 
 def _print_pushed(result: Pushed, output: Output) -> None:
     record = result.record
-    if record is None:  # it is reported once it is in the poison folder
+    if record is None:  # reported when it is moved to the poison folder
         return
     if output.for_people:
         output.text(
@@ -181,7 +181,7 @@ def _ended(summary: UploadSummary, signals: list[int], output: Output) -> int:
 
 @contextmanager
 def _heard(stop: Callable[[], None]) -> Iterator[list[int]]:
-    """Let SIGTERM and Ctrl-C stop the uploader. A second signal terminates the process, which is safe.
+    """Stop the uploader on SIGTERM or Ctrl-C. A second signal terminates the process, which is safe.
 
     Yields:
         The list of signals received so far.
@@ -215,7 +215,7 @@ def show_queue(context: typer.Context, queue: QueuePath = None, form: Form = Non
         output.text(f"refused: {one['name']}: {one['error']}")
 
 
-# --- Which queue -----------------------------------------------------------------------------------------------------
+# --- Queue folder ----------------------------------------------------------------------------------------------------
 
 
 def _queue(session: Session, named: str | None) -> tuple[QueueFolder, Config]:

@@ -1,4 +1,4 @@
-"""`odf archive report`: what was pushed, by whom, and with what outcome."""
+"""`odf archive report`: the pushed files, the pushers, and the outcomes."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def reporter(session: Session, archive: Archive, by: Pusher) -> Callable[..., No
         by: the pusher.
 
     Returns:
-        A function of `start`, `duration`, `results` and `error`; see `PushReport`.
+        A function with the parameters `start`, `duration`, `results` and `error`; see `PushReport`.
     """
     from odfpy.archive.local import LocalArchive
     from odfpy.archive.reports import PushReport, record_report

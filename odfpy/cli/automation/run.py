@@ -36,6 +36,7 @@ def run(
 ) -> int:
     """Run the scheduler, until Ctrl-C or SIGTERM, then wait for current runs; a second signal stops them."""
     from odfpy.automation.background import BackgroundScheduler
+    from odfpy.automation.lock import has_schedules
     from odfpy.cli.automation.lines import has_failed
 
     session = session_of(context)
@@ -53,6 +54,11 @@ def run(
     with stopped_by_signals(lambda _: scheduler.stop()):
         scheduler.start()
         if not once:
+            if not has_schedules(session.workspace.storage):
+                output.info(
+                    "note: no dataset has a schedule; `odf schedule set NAME --every 1h` sets one, and "
+                    "`odf pull --all` brings all datasets up to date now"
+                )
             output.info("The scheduler is running; Ctrl-C stops it.")
         scheduler.join()
     if once and scheduler.has_worked and not failures:
@@ -64,7 +70,7 @@ def listener_of(output: Output) -> Listener:
     """Return a listener that prints a line for each run, for people or as JSON.
 
     Args:
-        output: where to print.
+        output: the output of the command.
     """
     from odfpy.automation.listener import Listener
     from odfpy.cli.automation.lines import line_of
@@ -77,7 +83,7 @@ def listener_of(output: Output) -> Listener:
         output.flush()
 
     def print_notice(kind: NoticeKind, _name: str, text: str, row: Mapping[str, Any] | None) -> None:
-        if row is None:  # otherwise the line of the run reports it
+        if row is None:  # otherwise reported in the line of the run
             output.info(f"{kind.value}: {text}")
 
     return Listener(on_run=print_run, on_notice=print_notice, on_remark=output.info)

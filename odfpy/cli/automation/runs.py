@@ -32,7 +32,7 @@ def runs(
     form: Form = None,
 ) -> None:
     """Show past and current runs of the scheduler, newest first."""
-    from odfpy.automation.history import RunFilter, last_runs
+    from odfpy.automation.history import RunFilter, check_dataset_known, last_runs
     from odfpy.data.timestamp import Timestamp
 
     session = session_of(context)
@@ -41,6 +41,8 @@ def runs(
     start = None if since is None else moment_option(since, Timestamp.parse)
     chosen = RunFilter.of(session.workspace, name, only_failed=failed, since=start)
     found = last_runs(session.workspace, chosen, num=count)
+    if not found and name is not None:
+        check_dataset_known(session.workspace, name)  # a typo must not look like a dataset without runs
     if not found and output.for_people:
         output.info("No runs.")
         return

@@ -208,7 +208,7 @@ def run(context: typer.Context, name: Name, job: JobOption = None, form: Form = 
     return 1 if has_failed(row) else 0
 
 
-# --- Pieces ----------------------------------------------------------------------------------------------------------
+# --- Helpers ---------------------------------------------------------------------------------------------------------
 
 
 def _job(text: str | None) -> Job | None:

@@ -1,4 +1,4 @@
-"""The client: `odf` lets a command server run its command, and exits with the same status."""
+"""The client: `odf` has its command run by a command server, and exits with the same status."""
 
 # Import nothing slow here: every command begins with it. The rest is imported only if there is a server.
 
@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 SETTING: Final = "ODF_COMMANDS_SERVER"
 """The variable that disables the command server for a single command, without reading any files."""
 
-# These commands run for long. And whoever stops a service signals all its processes: each signal would come twice.
+# These commands run for long. Also, a service manager signals all processes of a service, so each signal would be
+# delivered twice.
 _SERVICES: Final = frozenset(("serve", "run", "ui", "mcp", "queue", "demo"))
 _PATIENCE_SECONDS: Final = 2.0
 _STOPS: Final = frozenset((signal.SIGTSTP, signal.SIGTTIN, signal.SIGTTOU))
@@ -28,10 +29,10 @@ _MAX_ENDING_LENGTH: Final = 16
 
 
 def run_on_server() -> None:
-    """Let a server run this command, and exit like it. Return if there is no server; nothing has started then."""
+    """Run this command on a server, and exit with its status. Return if there is no server; nothing has begun then."""
     if not process_identity.is_private(
         process_identity.folder()
-    ):  # false for everybody who has not opted in to servers
+    ):  # false for users who have not enabled command servers
         return
     if (
         not process_identity.is_common()
@@ -65,11 +66,11 @@ class _Client:
 
         from odfpy.cli.command_server import request
 
-        self._descriptors = request.descriptors()  # before any of our own is among them
+        self._descriptors = request.descriptors()  # before this process opens its own
         self._connection = socket.socket(socket.AF_UNIX)
         self._connection.settimeout(_PATIENCE_SECONDS)
         self._connection.connect(process_identity.address())
-        # A server that hangs must not hold our descriptors: readers of our output would wait for its end.
+        # Send no descriptors to a server that hangs: readers of the output would wait until it exits.
         if self._connection.recv(1) != request.READY:
             raise ConnectionRefusedError
         request.send(self._connection, request.describe(self._descriptors, ignored, blocked))
@@ -81,11 +82,11 @@ class _Client:
         self._connection.send(bytes([len(self._come), *self._come]))
 
     def follow(self) -> NoReturn:
-        """Forward the signals that the command does not receive itself, until it ends; then exit in the same way.
+        """Forward the signals that the command does not receive itself, until it ends; then exit with its status.
 
-        The command is in our process group: like us, it receives the signals of the terminal.
+        The command is in the process group of the client, so it receives the signals of the terminal itself.
         """
-        for number in self._descriptors:  # readers of our output wait for the command, too
+        for number in self._descriptors:  # otherwise, readers of the output would wait for this process, too
             with suppress(OSError):
                 os.close(number)
         for number in _STOPS.intersection(self._come):
@@ -95,14 +96,14 @@ class _Client:
             if come.si_signo == signal.SIGIO:
                 _exit_if_reported(self._connection)
             elif come.si_code <= _BY_A_PROCESS:
-                with suppress(ProcessLookupError):  # it has exited; the report arrives right away
+                with suppress(ProcessLookupError):  # it has exited; its report is about to arrive
                     signal.pidfd_send_signal(self._process, come.si_signo)
             if come.si_signo in _STOPS:
                 _raise_signal(come.si_signo)
 
 
 def _notify_by_signal(connection: socket.socket) -> None:
-    """Let the kernel send SIGIO when data arrives, so that one call waits for data and for signals."""
+    """Make the kernel send SIGIO when data arrives, so that one call waits for both data and signals."""
     import fcntl
 
     connection.setblocking(False)
@@ -123,7 +124,7 @@ def _exit_if_reported(connection: socket.socket) -> None:
         report = connection.recv(_MAX_ENDING_LENGTH)
     except BlockingIOError:
         return
-    code = int(report) if report else -signal.SIGKILL  # also if the watching process itself was killed
+    code = int(report) if report else -signal.SIGKILL  # empty if the watching process was killed
     if code >= 0:
         os._exit(code)
     if code != -signal.SIGKILL:
@@ -133,7 +134,7 @@ def _exit_if_reported(connection: socket.socket) -> None:
 
 
 def _raise_signal(number: int) -> None:
-    """Let a signal terminate or stop this process as it terminated or stopped the command."""
+    """Terminate or stop this process by the signal that terminated or stopped the command."""
     os.kill(os.getpid(), number)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {number})
     signal.pthread_sigmask(signal.SIG_BLOCK, {number})

@@ -1,4 +1,4 @@
-"""The process of a command: forked from the server, it replaces the client in every respect.
+"""The process of a command: forked from the server, it takes over all process attributes of the client.
 
 A second process, forked before it, waits for its exit. So running commands depend neither on the server nor on each
 other, and the server waits for none of them.
@@ -28,11 +28,11 @@ _STANDARD_ERROR: Final = 2
 
 
 def serve_client(connection: socket.socket, own_identity: tuple[str, str]) -> list[int]:
-    """Serve one client. Returns only in the process of its command, with the signals that are blocked in it.
+    """Serve one client. Returns only in the process of the command, with the signals blocked in it.
 
     Args:
-        connection: connection to the client. All signals are blocked.
-        own_identity: identity of the server: of the kernel and of Python.
+        connection: connection to the client; all signals are blocked.
+        own_identity: identity of the server: its process part and its Python part.
     """
     try:
         # The watching process is in the client's group, too, and a child of no process in this session. Otherwise the
@@ -70,7 +70,7 @@ def _watch(connection: socket.socket, child: int) -> NoReturn:
     """Report the command's exit to the client; kill the command when the client exits."""
     ended = os.pidfd_open(child)
     poll = select.poll()
-    poll.register(connection, 0)  # only whether the other side has hung up
+    poll.register(connection, 0)  # reports only hang-ups of the client
     poll.register(ended, select.POLLIN)
     if ended not in dict(poll.poll()):
         os.kill(child, signal.SIGKILL)
@@ -80,11 +80,11 @@ def _watch(connection: socket.socket, child: int) -> NoReturn:
     os._exit(0)
 
 
-# --- Taking the client's place ---------------------------------------------------------------------------------------
+# --- Taking over the client's state----------------------------------------------------------------------------------
 
 
 def _take(given: list[int], numbers: list[int], connection: socket.socket) -> socket.socket:
-    """Replace all descriptors by the client's, under the same numbers; returns the connection under its new number.
+    """Replace all descriptors by those of the client, with the same numbers. Return the renumbered connection.
 
     Args:
         given: the received descriptors.
@@ -123,7 +123,7 @@ def _stream(number: int, name: str) -> io.TextIOWrapper:
 
     Args:
         number: its descriptor.
-        name: its name in `sys`, where the server has one for the same encoding.
+        name: its name in `sys`; the server's stream of that name has the same encoding.
     """
     like = getattr(sys, name)
     mode = "w" if number else "r"
@@ -143,7 +143,7 @@ def _stream(number: int, name: str) -> io.TextIOWrapper:
 
 
 def _dispose(number: int, *, is_ignored: bool) -> None:
-    """Set the disposition of a signal to the client's, which has no handlers but Python's own."""
+    """Set the disposition of a signal to that of the client, which has only Python's own handlers."""
     usual = signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL
     wanted = signal.SIG_IGN if is_ignored else usual
     if signal.getsignal(number) not in (wanted, None):
@@ -153,7 +153,7 @@ def _dispose(number: int, *, is_ignored: bool) -> None:
 def _wait_for_start(connection: socket.socket) -> None:
     """Report that everything is ready, and wait for the command to begin.
 
-    Signals that only the client has received so far are delivered here, too: once, even if both received them.
+    Signals that the client has received so far are delivered here, too: once, even if both processes received them.
     """
     mine = os.pidfd_open(os.getpid())
     socket.send_fds(connection, [READY], [mine])
@@ -162,7 +162,7 @@ def _wait_for_start(connection: socket.socket) -> None:
     if not word:  # the client continues without this process
         os._exit(1)
     for number in word[1:]:
-        os.kill(os.getpid(), number)  # still blocked
+        os.kill(os.getpid(), number)  # delivered when the command unblocks it
     connection.close()
 
 

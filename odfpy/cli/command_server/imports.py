@@ -1,6 +1,6 @@
 """Imports of a server: the modules that common commands need.
 
-Modules here must not start threads, read user settings, or access the terminal on import. Commands import everything
+These modules must not start threads, read user settings, or access the terminal on import. Commands import everything
 else themselves. A test runs commands and reports missing modules.
 """
 

@@ -29,7 +29,7 @@ _STATUS: Final = (
     "Mems_allowed:",
 )
 _FILES: Final = ("limits", "cgroup", "oom_score_adj", "attr/current")
-# Python, the system's linker and libraries read these when they are loaded (measured, see the ADR).
+# Prefixes of variables that Python, the system's linker and libraries read when loaded (measured, see the ADR).
 _READ_AT_START: Final = (
     "PYTHON",
     "LANG",
@@ -54,7 +54,7 @@ _READ_AT_START: Final = (
     "RUST_",
     "TYPER_",
 )
-# With these, Python prints about imports, or at its exit.
+# With these variables, Python prints messages on imports or on exit.
 _TALKATIVE: Final = (
     "PYTHONDEBUG",
     "PYTHONDEVMODE",
@@ -104,9 +104,9 @@ def program() -> list[str]:
 
 
 def is_common() -> bool:
-    """Return whether a fork can stand in for this process: it is `odf` without Python options, profilers or the like.
+    """Return whether a fork can replace this process: it is `odf` without Python options, profilers or the like.
 
-    It must also know its session. It does not if the session leader is outside of its container.
+    Its session must be known, too; it is unknown if the session leader is outside of its container.
     """
     words = tuple(program())
     return (
@@ -125,7 +125,7 @@ def folder() -> str:
 
 
 def is_private(path: str) -> bool:
-    """Return whether a folder exists and nobody else can have put anything into it."""
+    """Return whether a folder exists, belongs to this user, and denies access to all others."""
     try:
         found = os.lstat(path)
     except OSError:
@@ -134,7 +134,7 @@ def is_private(path: str) -> bool:
 
 
 def address() -> str:
-    """Return the address of the server for processes of this identity. Different identities may share one by chance.
+    """Return the address of the server for processes of this identity. Different identities can have the same address.
 
     Raises:
         OSError: the system does not report this process.
@@ -147,5 +147,5 @@ def _text(path: str) -> str:
     try:
         with open(path, encoding="utf-8", errors="surrogateescape") as file:  # noqa: PTH123
             return file.read()
-    except OSError as error:  # not every kernel has all of them
+    except OSError as error:  # missing in some kernels
         return f"{error.errno}"

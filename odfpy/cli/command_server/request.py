@@ -1,4 +1,4 @@
-"""Requests: a client passes its descriptors, and its other process attributes, to the server."""
+"""Requests: a client sends its descriptors and its other process attributes to the server."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Final, TypedDict
 from odfpy.cli.command_server import process_identity
 
 READY: Final = b"r"
-"""Sent by the process of a command when it waits for the client."""
+"""Sent by the process of a command when it waits for a message of the client."""
 
 _MAX_DESCRIPTORS: Final = 253
 _SIZE_BYTES: Final = 8
@@ -78,7 +78,7 @@ def send(connection: socket.socket, request: Request) -> None:
     Raises:
         OSError: the peer is gone, or the system forbids it.
     """
-    content = marshal.dumps({**request})  # both sides are the same Python
+    content = marshal.dumps({**request})  # both processes run the same Python
     folder = os.open(".", os.O_PATH | os.O_DIRECTORY)
     try:
         size = len(content).to_bytes(_SIZE_BYTES, "big")

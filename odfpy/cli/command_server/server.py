@@ -31,15 +31,15 @@ Stamp = tuple[int, int, int, int]
 
 
 def serve(command: Callable[[], NoReturn]) -> NoReturn:
-    """Run as a server. Returns in each forked child, to run the command.
+    """Run as a server. In each forked child, run a command.
 
-    Its standard input is the lock of its socket. It holds the lock for its lifetime.
+    The standard input is the lock of the server's socket, held for the server's lifetime.
 
     Args:
-        command: runs the command of a process.
+        command: runs the command of the child.
     """
     address = process_identity.address()
-    if not _has_lock(address):  # or its identity differs from that of its starter
+    if not _has_lock(address):  # also if its identity differs from that of its starter
         sys.exit("error: only odf can start a command server; see the setting commands.server")
     os.closerange(3, os.sysconf("SC_OPEN_MAX"))  # inherited from the process that started it
     try:
@@ -74,7 +74,7 @@ class _Server:
         self._idle = idle
         self._leader = _leader()
         self._files = _import_all()
-        # The collector of a command would write to every object, and so copy the memory that all of them share.
+        # Garbage collection in a command would write to every object, and so copy the memory shared by all commands.
         gc.collect()
         gc.freeze()
         address.unlink(missing_ok=True)  # left over from a server that was killed
@@ -84,11 +84,11 @@ class _Server:
         self._socket = address.stat()
 
     def next_command(self) -> socket.socket:
-        """Wait for clients. Returns in a process forked for one of them, with the connection and all signals blocked.
+        """Wait for clients. Return the connection to one, in the process forked for it, with all signals blocked.
 
-        In the server itself, it never returns.
+        Never returns in the server itself.
         """
-        signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody needs their exit status
+        signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # the server ignores the exit status of its children
         signal.signal(signal.SIGTERM, _leave)
         signal.pthread_sigmask(signal.SIG_SETMASK, ())
         with suppress(OSError, SystemExit):
@@ -104,7 +104,7 @@ class _Server:
         os._exit(0)
 
     def _leave_to_the_server(self) -> None:
-        """Close the server's descriptors, above all the lock: otherwise any running command would keep it."""
+        """Close the server's descriptors, above all the lock: running commands must not hold it."""
         self._listener.close()
         for descriptor in (self._lock, *self._leader):
             os.close(descriptor)
@@ -127,7 +127,7 @@ class _Server:
     def _clear(self) -> None:
         if self._is_found():
             self._address.unlink()
-        with suppress(OSError):  # other servers use the folder, too
+        with suppress(OSError):  # fails if other servers use the folder
             Path(f"{self._address}.lock").unlink()
             self._address.parent.rmdir()
 
@@ -150,7 +150,7 @@ def _import_all() -> dict[str, Stamp]:
     loaded = (getattr(module, "__file__", None) for module in sys.modules.values())
     files = {path: _stamp(path) for path in loaded if path}
     if any(changed > began for *_, changed in files.values()):
-        os._exit(1)  # which version was imported?
+        os._exit(1)  # the imported version is unknown
     if len([*Path("/proc/self/task").iterdir()]) > 1:
         os._exit(1)  # a thread would be missing in every fork
     return files

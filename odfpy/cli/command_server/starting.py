@@ -24,7 +24,7 @@ def follow_setting(session: Session) -> None:
     if "workspace" not in vars(session):
         return
     idle = _wanted(session)
-    with suppress(OSError):  # the next command works without, too
+    with suppress(OSError):  # commands also work without a server
         if idle is not None:
             start(idle)
         elif process_identity.is_private(process_identity.folder()):
@@ -33,7 +33,7 @@ def follow_setting(session: Session) -> None:
 
 def _wanted(session: Session) -> int | None:
     """Return the idle seconds after which a server exits; None if there must be no server."""
-    if not _may_be_set(session.workspace.storage.root):  # the common case; loading settings takes time
+    if not _may_be_set(session.workspace.storage.root):  # the common case; avoid loading the settings
         return None
     from odfpy.settings.sections import CommandsSection
 
@@ -42,7 +42,7 @@ def _wanted(session: Session) -> int | None:
 
 
 def _may_be_set(root: Path) -> bool:
-    """Return whether any settings file may mention commands."""
+    """Return whether a settings file or an environment variable may have settings of commands."""
     if any(name.startswith("ODF_COMMANDS_") for name in os.environ):
         return True
     for file in config_files(root):
@@ -54,7 +54,7 @@ def _may_be_set(root: Path) -> bool:
 
 
 def start(idle: int) -> None:
-    """Start a server for processes like this one, unless one runs or it is impossible. Does not wait for it.
+    """Start a server for processes like this one, unless one is running or cannot be started. Does not wait for it.
 
     Args:
         idle: seconds without a command after which it exits.
@@ -62,7 +62,7 @@ def start(idle: int) -> None:
     Raises:
         OSError: the system does not allow it.
     """
-    if not process_identity.is_common() or os.getsid(0) == os.getpid():  # a session that ends with this process
+    if not process_identity.is_common() or os.getsid(0) == os.getpid():  # the session ends with this process
         return
     Path(process_identity.folder()).mkdir(mode=0o700, exist_ok=True)
     if not process_identity.is_private(process_identity.folder()):
@@ -121,7 +121,7 @@ def _locked(address: str, flags: int = 0) -> Iterator[int | None]:
 
     Args:
         address: address of the server.
-        flags: for opening the lock.
+        flags: further flags for opening the lock.
     """
     lock = os.open(f"{address}.lock", os.O_RDWR | flags, 0o600)
     try:
@@ -131,7 +131,7 @@ def _locked(address: str, flags: int = 0) -> Iterator[int | None]:
 
 
 def _has_failed(address: str, lock: int) -> bool:
-    """Return whether a server failed to start a short while ago: the lock names its process, but it never listened."""
+    """Return whether a server failed to start recently: its process id is in the lock, but it never listened."""
     before = os.fstat(lock)
     if before.st_size and not Path(address).exists():
         return time.time() - before.st_mtime < _TRY_AGAIN_SECONDS
@@ -150,5 +150,5 @@ def _launch(lock: int, idle: int) -> None:
             (os.POSIX_SPAWN_OPEN, 1, os.devnull, os.O_WRONLY, 0),
             (os.POSIX_SPAWN_OPEN, 2, os.devnull, os.O_WRONLY, 0),
         ],
-        setpgroup=0,  # Ctrl-C is not for it
+        setpgroup=0,  # so that Ctrl-C does not reach it
     )

@@ -96,7 +96,7 @@ def _staged(session: Session, output: Output, name: str, branch: str, limit: int
     try:
         found = session.workspace.branches.diff(name, branch)
     except NoSuchReference as error:
-        old, dots, new = branch.partition("..")  # as git has it
+        old, dots, new = branch.partition("..")  # the notation of git
         hint = f"`odf diff {name} {old} {new if dots and new else 'head'}` compares versions: times, blocks, tags."
         raise NoSuchReference(error.message, hint=f"{error.hint} {hint}" if error.hint else hint) from error
     if not output.for_people:
@@ -209,7 +209,7 @@ def _sign(one: RowChange) -> str:
 
 
 def _both(one: RowChange, column: str) -> Any:
-    """Return a cell; where the sides differ, as its old and new value."""
+    """Return a cell, or its old and new value if they differ."""
     from odfpy.cli.screen.output import cell
 
     if one.old is None or one.new is None:
@@ -223,7 +223,7 @@ def _version_of(text: str) -> str:
 
 
 def _csv_rows(one: RowChange, found: Comparison) -> Iterator[list[Any]]:
-    """Yield a line for each side, with the signs used in changelogs."""
+    """Yield a line for the old and one for the new row, with the signs used in changelogs."""
     signs = {"added": ("", "+A"), "removed": ("-R", ""), "changed": ("-C", "+C")}[one.change.value]
     for sign, cells in zip(signs, (one.old, one.new), strict=True):
         if cells is not None:

@@ -198,7 +198,7 @@ def compact(
         try:
             for plan in plans:
                 results.append(workspace.maintenance.compact(str(plan.handle.id), options, progress=session.progress))
-        except OdfError:  # finished work is still reported
+        except OdfError:  # report finished work anyway
             session.progress.clear()
             _print_compacted(results, output, dry_run)
             raise

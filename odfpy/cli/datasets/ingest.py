@@ -188,7 +188,7 @@ _EXCLUDING: Final = (
         ),
     ),
 )
-"""Messages for options of `odf pull` that exclude each other; the first match counts."""
+"""Messages for options of `odf pull` that exclude each other; the first match is used."""
 
 
 def _check_options(given: set[str]) -> None:

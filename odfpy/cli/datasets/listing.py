@@ -22,7 +22,7 @@ commands = group("Datasets.")
 
 
 class _List(Command):
-    """A command where `-w` names the workspace, as everywhere; without a folder behind it, it is short for `--wide`."""
+    """A command where `-w FOLDER` names the workspace, as everywhere, and `-w` without a folder means `--wide`."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> Any:
         """Parse the arguments, reading a `-w` without a folder as `--wide`."""

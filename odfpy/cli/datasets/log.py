@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 commands = group("History.")
 
 _SHORT_HASH = len("f1620") + 8
-"""Characters of a hash that distinguish blocks of one chain; commands accept as few."""
+"""Number of characters of a hash that distinguish blocks of one chain; commands accept such prefixes."""
 
 
 @command(
@@ -102,7 +102,7 @@ def _row(hashed: HashedBlock, signed: BlockSigners) -> tuple[object, ...]:
 
 
 def _signed(signed: BlockSigners) -> Iterable[str]:
-    """Return the signers of a block, or what is wrong with its signatures."""
+    """Return the signers of a block, or the errors of its signatures."""
     if signed.error is not None:
         yield paint(f"signed NOT VALID: {signed.error.message}", "red", sys.stdout)
     elif signed.signers:

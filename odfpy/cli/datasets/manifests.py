@@ -99,7 +99,7 @@ def _new_from(place: str, name: str | None, file: str | None, folder: Path, outp
 
 
 def _remarks(findings: dict[str, Any]) -> Iterator[str]:
-    """Yield remarks that the user should read first; the manifest has all of them."""
+    """Yield the most important remarks for the user; the manifest has all of them."""
     if not findings["isWhole"]:
         yield f"only the first {findings['rows']} rows were looked at; later rows may not fit, or have earlier times"
     yield from findings["remarks"]
@@ -165,7 +165,7 @@ def add(
     workspace = session.workspace
     snapshots = workspace.datasets.load(manifests, recursive=recursive, stdin=sys.stdin.buffer)
     approve = trust or not any(map(is_from_elsewhere, manifests))
-    # A folder of manifests grows: manifests of existing datasets are no mistake.
+    # A folder of manifests may grow, so manifests of existing datasets are no error.
     results = workspace.datasets.add(snapshots, replace=replace, keep=recursive, dry_run=dry_run, approve=approve)
     if not output.for_people:
         output.tree(

@@ -1,4 +1,4 @@
-"""`odf merge`: accept or drop what is staged on a branch."""
+"""`odf merge`: accept or drop the staged data of a branch."""
 
 from __future__ import annotations
 

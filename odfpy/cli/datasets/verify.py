@@ -120,7 +120,7 @@ def _print(report: VerifyReport, output: Output) -> None:
 
 
 def _checked(report: VerifyReport) -> list[str]:
-    """Return what was checked, with numbers."""
+    """Return descriptions of the checked items, with their numbers."""
     from odfpy.coordinator.storage.keys import UserKeys
 
     checked = [count_of(report.blocks, "block"), count_of(report.slices, "data file")]

@@ -1,4 +1,4 @@
-"""`odf repo`: named places for exchanging datasets, and remembered locations."""
+"""`odf repo`: named locations for exchanging datasets, and remembered locations."""
 
 from __future__ import annotations
 

@@ -80,7 +80,7 @@ def _token(workspace: Workspace) -> Iterator[str]:
 
 
 def _open_browser(url: str) -> None:
-    """Ask the desktop to open its browser. If there is none, users have the printed link."""
+    """Ask the desktop to open its browser. If there is none, users can open the printed link."""
     import threading
     import webbrowser
 

@@ -191,7 +191,7 @@ def _export(session: Session, request: ExportRequest) -> Exported:
 
 
 def _export_to_stdout(session: Session, request: ExportRequest) -> Exported:
-    """Export to a temporary file, then print it, so that no partial export is ever printed."""
+    """Export to a temporary file, then print it, so that no partial export is printed."""
     with TemporaryDirectory() as folder:
         done = _export(session, replace(request, to=f"{folder}/rows"))
         sys.stdout.flush()

@@ -31,7 +31,7 @@ def commit_answer(session: Session, query: str | None, showing: DisplayOptions, 
         query: the query.
         showing: the engine, the row limit, and the timeout.
         file: target file.
-        output: where to print the rows.
+        output: the output for the rows.
 
     Raises:
         UsageError: there is no query, more than one, or the file name is invalid.
@@ -154,12 +154,12 @@ def _verify_statement(
     """Check a statement about a shared table, and print the findings.
 
     Args:
-        session: its workspace may have the dataset; recipients have no workspace.
+        session: session of the command; its workspace may have the dataset, but recipients have no workspace.
         file: name of the statement, for messages.
         statement: the statement.
         signer: required signer; None accepts any.
         rows: file of the received rows, None for none.
-        output: where to print.
+        output: the output of the command.
     """
     from odfpy.coordinator.storage.keys import UserKeys
 

@@ -1,6 +1,6 @@
 """The interactive shell of `odf sql`.
 
-A statement runs in a separate process so that Ctrl-C can always stop it: native code notices an interruption only when
+A statement runs in a separate process, so that Ctrl-C can always stop it: native code sees an interruption only when
 it returns. The shell itself continues.
 """
 
@@ -58,7 +58,7 @@ class Shell:
 
     Attributes:
         workspace: the workspace whose datasets are the tables.
-        output: where to print.
+        output: the output of the command.
         showing: display options, including the engine.
         progress: progress line for the engine.
     """
@@ -93,12 +93,12 @@ class Shell:
 
     @contextmanager
     def _interruptible(self) -> Iterator[None]:
-        """Let Ctrl-C cancel only keyboard input, nothing else in this process."""
+        """Make Ctrl-C cancel only keyboard input, nothing else in this process."""
         before = signal.getsignal(signal.SIGINT)
         if before == signal.SIG_IGN:
             yield
             return
-        wakeup = signal.set_wakeup_fd(-1)  # no other code may wait for its bytes
+        wakeup = signal.set_wakeup_fd(-1)  # no other code may read its bytes
         signal.signal(signal.SIGINT, self._interrupted)
         try:
             yield
@@ -139,7 +139,7 @@ class Shell:
                 continue
 
     def _take(self, line: str, history: History) -> bool:
-        """Process a line or the statement it completes; otherwise buffer it. Return false if the user leaves."""
+        """Process a line, or the statement that it completes; otherwise, buffer it. Return false if the user leaves."""
         command, argument = _own_command(line)
         if command and (not self._lines or (line.lstrip().startswith("\\") and not self._is_open())):
             if command == "\\q":
@@ -220,7 +220,7 @@ class Shell:
 
 
 def _own_command(line: str) -> tuple[str, str]:
-    """Parse a shell command, including those of other shells, and its argument. Both are empty if there is none."""
+    """Parse a command of this or another shell, and its argument. Both are empty if there is none."""
     text = line.strip().rstrip(";").strip()
     word, _, argument = ("\\d" if text.lower() == "show tables" else text).partition(" ")
     command = _HABITS.get(word.lower(), word)
@@ -246,7 +246,7 @@ def _tokens(text: str, dialect: str) -> Sequence[Any]:
 
 
 def _in_one_line(lines: list[str], dialect: str) -> list[str]:
-    """Join statements into one line for the history, where that does not change their meaning."""
+    """Join statements into one line for the history, if that does not change their meaning."""
     tokens = _tokens("\n".join(lines), dialect)
     if any("--" in line for line in lines) or any("\n" in token.text for token in tokens):
         return [line for line in lines if line.strip()]

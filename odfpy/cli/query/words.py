@@ -79,7 +79,7 @@ class WordCompleter:
         quote = before[-1:] if before[-1:] in ("`", '"', "'") and before.count(before[-1:]) % 2 else ""
         if quote:
             columns = [] if quote == "'" else self._columns_of(before)
-            end = quote if quote == "`" else ""  # readline itself closes the others
+            end = quote if quote == "`" else ""  # readline itself closes other quotes
             return [f"{name}{end}" for name in (*self._datasets(), *columns)]
         tables = [*PROJECTIONS, *map(self._written, self._datasets())]
         if _BEFORE_TABLE.search(before):
@@ -133,5 +133,5 @@ class WordCompleter:
         readline.set_completer_delims(DELIMITERS)
         is_libedit = "libedit" in (readline.__doc__ or "")
         readline.parse_and_bind("bind ^I rl_complete" if is_libedit else "tab: complete")
-        if not is_libedit:  # tabs in pasted text do not complete, and its lines arrive together
+        if not is_libedit:  # makes tabs in pasted text literal, and its lines arrive together
             readline.parse_and_bind("set enable-bracketed-paste on")

@@ -61,7 +61,7 @@ def demo(
 
 @contextmanager
 def _interrupted_by_sigterm() -> Iterator[None]:
-    """Handle SIGTERM like Ctrl-C, also during start-up: nothing half-made stays behind."""
+    """Handle SIGTERM like Ctrl-C, also during start-up, so that nothing incomplete remains."""
 
     def interrupt(*_: object) -> None:
         raise KeyboardInterrupt

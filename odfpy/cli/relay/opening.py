@@ -38,7 +38,7 @@ class OpenedRelay:
     store: WebStore
 
     def known(self, name: str) -> User | PeerRelay:
-        """Return the user or peer of a name, ignoring case.
+        """Return the user or peer with a name, ignoring case.
 
         Raises:
             WebObjectNotFound: there is none; the message has a suggestion.

@@ -40,10 +40,10 @@ def verify(
 
 
 def print_kept(output: Output, found: Verification) -> None:
-    """Print what was stored with an answer.
+    """Print the number of stored rows, their signers, and the missing relays of an answer.
 
     Args:
-        output: where to print.
+        output: the output of the command.
         found: result of the verification.
     """
     for one in found.missing:

@@ -37,7 +37,7 @@ Into = Annotated[
     typer.Option(help="Store the answer as a dataset, with the signatures of the relays.", metavar="NAME"),
 ]
 _MAX_TABLE_SIZE: Final = 32 << 20
-"""Bytes of Arrow data. As text in memory they take about thirty times as much."""
+"""Maximum bytes of Arrow data in a table. As text, they need about thirty times as much memory."""
 
 Timeout = Annotated[str, typer.Option(help="Maximum time for the whole query, in seconds.", metavar="SECONDS")]
 
@@ -230,7 +230,7 @@ def _plain_rows(answer: WebAnswer) -> Iterator[tuple[Any, ...]]:
 
 
 def _table(answer: WebAnswer) -> pa.Table:
-    """Return all rows at once: column widths depend on all of them."""
+    """Return all rows at once, since column widths depend on all of them."""
     import pyarrow as pa
 
     from odfpy.data.memory import bytes_of

@@ -39,10 +39,10 @@ class DisplayOptions:
         limit: maximum number of rows.
         timeout: maximum seconds of a query.
         timing: whether to print the duration.
-        pager: whether long output goes through a pager.
+        pager: whether long output is shown in a pager.
         plot: whether to draw results.
         png: target file for drawings.
-        interactive: whether a user can ask again.
+        interactive: whether a user can continue with other queries.
     """
 
     engine: str | None = None
@@ -60,7 +60,7 @@ class DisplayOptions:
         Args:
             workspace: the workspace.
             statement: the query.
-            output: where to print.
+            output: the output of the command.
             progress: the progress line.
 
         Raises:
@@ -70,7 +70,7 @@ class DisplayOptions:
 
         begun = time.monotonic()
         most = self._most(output)
-        one_more = most is not None and most != self.limit  # one more row tells whether there are more
+        one_more = most is not None and most != self.limit  # request one more row to detect that there are more
         limit = most + 1 if most is not None and one_more else most
         asked = Query(statement, self.engine or "spark", limit=limit, timeout=self.timeout)
         with (
@@ -121,8 +121,8 @@ class _Rows:
     """The rows of a result as plain values, up to a limit.
 
     Attributes:
-        count: rows so far.
-        is_cut: whether there were more.
+        count: number of rows yielded so far.
+        is_cut: whether there were more rows than the limit.
     """
 
     def __init__(self, answer: Answer, most: int | None, wait: _Wait) -> None:
@@ -152,7 +152,7 @@ class _Rows:
 
 
 class _Wait:
-    """Progress of the engine until there are rows; thread-safe."""
+    """Progress display of the engine until the first rows arrive. Thread-safe."""
 
     def __init__(self, line: ProgressLine) -> None:
         self._line = line
@@ -168,7 +168,7 @@ class _Wait:
                 engine_listener("query", self._line)(heard)
 
     def end(self) -> None:
-        """Stop: there are rows."""
+        """Stop the display when rows arrive."""
         with self._lock:
             if not self._is_over:
                 self._is_over = True
@@ -217,12 +217,15 @@ def _pager() -> list[str] | None:
 
 
 def _page(command: list[str], text: str) -> bool:
-    """Show a text in the pager; return false if there is none. The pager handles Ctrl-C; it would inherit SIG_IGN."""
+    """Show a text in the pager; return false if there is none.
+
+    Ctrl-C is left to the pager. It is not ignored here, since the pager would inherit that.
+    """
     sys.stdout.flush()
     before = signal.signal(signal.SIGINT, lambda *_: None)
     try:
         environment = {"LESS": "FRSX", **os.environ}
-        with suppress(BrokenPipeError):  # the reader has quit
+        with suppress(BrokenPipeError):  # the user has left the pager
             subprocess.run(command, input=text, env=environment, text=True, check=False)
     except OSError:
         return False

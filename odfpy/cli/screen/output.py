@@ -49,15 +49,15 @@ _OTHERWISE = "print a table or csv"
 
 Record: TypeAlias = Mapping[str, Any]
 Columns: TypeAlias = Mapping[str, "str | Callable[[Record], object]"]
-"""Titles of a table. Each has the key to show, or a function of the record."""
+"""Columns of a table: for each title, the key of a record, or a function of the record."""
 
 
 class Output:
     """The output of one command.
 
     Attributes:
-        form: how data is printed.
-        verbosity: the amount of messages.
+        form: format of the results.
+        verbosity: which messages are printed.
     """
 
     def __init__(self, verbosity: Verbosity = Verbosity.NORMAL, form: Format = Format.TABLE) -> None:
@@ -126,7 +126,7 @@ class Output:
     def flow(self, columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
         """Print rows of plain values, as they arrive if the form allows it.
 
-        JSON that breaks off before its last bracket indicates an error.
+        If an error occurs, JSON ends without its last bracket.
         """
         from odfpy.data.rows.plain_values import plain, require_distinct
 
@@ -155,7 +155,7 @@ class Output:
         self.rows(table.column_names, list(zip(*columns, strict=True)) if columns else [])
 
     def flush(self) -> None:
-        """Flush printed output: the command continues."""
+        """Flush printed output, for commands that continue."""
         sys.stdout.flush()
 
     # --- Everything else ---
@@ -166,7 +166,7 @@ class Output:
             _remark(f"{line}\n")
 
     def warn(self, line: str) -> None:
-        """Warn of something that may do harm; also with --quiet."""
+        """Print a warning about possible harm, also with --quiet."""
         _remark(f"{paint('warning:', 'yellow', sys.stderr)} {line}\n")
 
     def detail(self, line: str) -> None:
@@ -178,8 +178,8 @@ class Output:
         """Print an error, a hint, and the code for `odf help` at the end of the first line.
 
         Args:
-            message: what happened, and where.
-            hint: what to try; None for nothing.
+            message: description of the error, with its location.
+            hint: advice for the user, or None.
             code: code of the error.
         """
         first, *rest = message.split("\n")
@@ -190,7 +190,7 @@ class Output:
         if hint:
             _remark(f"{paint('hint:', 'cyan', sys.stderr)} {hint}\n")
 
-    # --- Pieces ---
+    # --- Helpers ---
 
     def _table(self, columns: Sequence[str], rows: Sequence[Sequence[str]], right: set[int]) -> None:
         from odfpy.data.rows.text_table import lines_of
@@ -216,7 +216,7 @@ def _records(tree: Any) -> list[dict[str, Any]]:
 
 
 def error_tree(error: OdfError | None) -> dict[str, Any]:
-    """Return an error as a tree for programs, also if there is none."""
+    """Return an error as a tree for programs; its values are null if there is no error."""
     if error is None:
         return {"error": None, "code": None, "hint": None}
     return {"error": error.message, "code": error.code, "hint": error.hint}
@@ -237,6 +237,6 @@ def cell(value: Any) -> str:
 
 def _remark(text: str) -> None:
     """Write to standard error after all printed output, even if both go to the same file or pipe."""
-    with suppress(OSError, ValueError):  # the reader is gone; the next write to standard output detects it
+    with suppress(OSError, ValueError):  # the reader has exited; the next write to standard output reports it
         sys.stdout.flush()
     put(sys.stderr, text)

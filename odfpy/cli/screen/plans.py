@@ -1,4 +1,4 @@
-"""Plans of `odf pull --dry-run`. They go to standard output, since the user asked for them."""
+"""Plans of `odf pull --dry-run`. They are printed to standard output, since they are the requested result."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ _SHOWN = 10
 
 
 def print_plans(plans: Iterable[PullPlan], output: Output, progress: ProgressLine) -> int:
-    """Print each plan as it comes. Return the exit code: 1 if something would fail.
+    """Print each plan when it is ready. Return the exit code: 1 if something would fail.
 
     Args:
         plans: the expected outcomes, in order of discovery.
-        output: where to print.
+        output: the output of the command.
         progress: the progress line.
     """
     done = []

@@ -1,7 +1,7 @@
 """Query results as simple charts, in the terminal or as a PNG file.
 
-The first column is the horizontal axis: times and numbers make lines, names make bars. Every other numeric column is
-drawn; a single column is drawn over the row number. A single row makes no chart, and is printed as numbers.
+The first column is the horizontal axis: times and numbers are drawn as lines, names as bars. All other numeric columns
+are drawn; a single column is drawn over the row number. A single row is not drawn, but printed as numbers.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ MAX_POINTS: Final = 100_000
 
 MAX_BARS: Final = 40
 _ROOM_IN_FILES: Final = 90
-"""Characters across a PNG file."""
+"""Width of a PNG file in characters."""
 
 _TALLEST: Final = 24
 _ROOM_UP: Final = 24
-"""Characters for labels of the vertical axis: few labels, since there are few lines."""
+"""Characters available for labels of the vertical axis: few, since a chart has few lines."""
 _MAX_VALUE: Final = 1e300
-"""Larger numbers are left out: the difference of two must be a float, too."""
+"""Larger numbers are left out, since the difference of two must be a finite float, too."""
 
 _COLOURS: Final = ("cyan", "orange", "green", "magenta", "red", "blue")
 
@@ -44,8 +44,8 @@ class Series:
     """A line, or the bars of one color.
 
     Attributes:
-        points: horizontal position and value, without nulls, sorted by position whatever the order of the rows.
-        rows: the numbers of their rows.
+        points: horizontal position and value, without nulls, sorted by position, not by row.
+        rows: row numbers of the points.
     """
 
     name: str
@@ -58,11 +58,11 @@ class Chart:
     """The content of a chart.
 
     Attributes:
-        across: name of what goes across.
-        series: what goes up.
+        across: name of the horizontal axis.
+        series: the lines or bars.
         names: names of the bars; empty for lines.
-        is_time: whether lines go over time, in seconds from 1970.
-        values: for a single row with numbers, its values by column name; they are shown instead of a drawing.
+        is_time: whether the horizontal axis is time, in seconds since 1970.
+        values: for a single row with numbers, its values by column name; they are printed instead of a drawing.
     """
 
     across: str
@@ -85,7 +85,7 @@ class Chart:
 
     @property
     def label(self) -> str:
-        """The title of the horizontal axis, with the day if labels have only the time of day."""
+        """The title of the horizontal axis, with the date if labels have only the time of day."""
         places = [x for series in self.series for x, _ in series.points] if self.is_time else []
         day = one_day(min(places), max(places)) if places else None
         return self.across if day is None else f"{self.across}, {day}"
@@ -111,7 +111,7 @@ def _drawn_rows(chart: Chart) -> set[int]:
 
 
 def _values(table: pa.Table, row: int) -> tuple[tuple[str, str], ...]:
-    """Return the values of a row for printing instead of a chart: all numbers with all digits, and the first column."""
+    """Return the values of a row to print instead of a chart: the first column, and all numbers with all digits."""
     from odfpy.cli.screen.output import cell
     from odfpy.data.rows.plain_values import columns_of, plain
 
@@ -241,7 +241,7 @@ def _listed(values: Sequence[tuple[str, str]]) -> str:
 
 
 def _drawn_bars(chart: Chart, width: int, *, is_coloured: bool) -> str:
-    """Draw horizontal bars, one per line: names need space."""
+    """Draw horizontal bars, one per line, since names need space."""
     names = max(map(cells, chart.names))
     values = [y for series in chart.series for _, y in series.points]
     room = max(10, width - names - max((len(number_text(y)) for y in values), default=0) - 4)
@@ -286,7 +286,7 @@ def write_png(chart: Chart, path: Path) -> None:
         from matplotlib import rc_context
         from matplotlib.figure import Figure
 
-    # Names are not formulas, and characters missing in the font do no harm.
+    # Names are not parsed as formulas, and warnings about characters missing in the font are ignored.
     with warnings.catch_warnings(), rc_context({"text.parse_math": False}):
         warnings.simplefilter("ignore")
         figure = Figure(figsize=(9, 5), layout="constrained")

@@ -1,4 +1,4 @@
-"""The profile of a command: where its time went since the start of its process, as tables or trees."""
+"""The profile of a command: the durations of its stages since the start of its process, as tables or trees."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class CommandProfile:
     """
 
     def __init__(self, whole: StageTime, began: float | None) -> None:
-        """Begin with the time spent before the command was known.
+        """Begin with the time before the command was known.
 
         Args:
             whole: the current stage.
@@ -52,7 +52,7 @@ class CommandProfile:
         self.whole.seconds, self.whole.times = time.perf_counter() - self._zero, 1
 
     def print_times(self) -> None:
-        """Print the times for people: a single dataset within its command, several each in a table of its own."""
+        """Print the times for people: a single dataset as part of its command, several datasets as separate tables."""
         self.stop()
         subjects = [part for part in self.whole.parts.values() if part.is_subject]
         if len(subjects) > 1:
@@ -61,7 +61,7 @@ class CommandProfile:
         _print(self.whole, deeper=len(subjects) <= 1)
 
     def record(self) -> dict[str, Any]:
-        """Return the profile for programs, with those of all datasets."""
+        """Return the profile for programs, including the profiles of all datasets."""
         self.stop()
         return {"command": self.whole.name, "profile": tree_of(self.whole)}
 
@@ -82,7 +82,7 @@ def seconds_to_start(since: float) -> float | None:
     """Return the seconds from the start of this process to its first line; None if the system does not report them.
 
     Args:
-        since: seconds since that line.
+        since: seconds since the program's first line.
     """
     try:
         fields = Path("/proc/self/stat").read_text(encoding="ascii", errors="replace").rpartition(") ")[2].split()
@@ -95,7 +95,7 @@ def seconds_to_start(since: float) -> float | None:
 
 @contextmanager
 def _timed_imports() -> Iterator[None]:
-    """Let imports be a stage of whatever has them: most of ours are made where something is first used."""
+    """Measure imports as parts of the stages that make them: most imports of odfpy happen on first use."""
     original = builtins.__import__
     depth = 0
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from odfpy.coordinator.storage.results import Progress
 
 _REDRAW = 0.1
-"""Seconds between two updates of the same step; people cannot read faster."""
+"""Minimum seconds between two updates of the same step."""
 
 _TELLING = 0.5
 """Seconds until a rate is meaningful."""
@@ -26,10 +26,10 @@ _LONG = 2
 
 
 class ProgressLine:
-    """A line on standard error that is redrawn: bytes done, total and rate, rows, files.
+    """A line on standard error that is redrawn. It shows bytes done, total and rate, rows, and files.
 
     Attributes:
-        clock: monotonic seconds.
+        clock: returns monotonic seconds.
     """
 
     def __init__(self, *, shown: bool, clock: Callable[[], float] = time.monotonic) -> None:
@@ -92,7 +92,7 @@ class ProgressLog(ProgressLine):
             self._text = text
 
     def clear(self) -> None:
-        """Do nothing: lines stay."""
+        """Do nothing: lines are not erased."""
 
 
 def describe(progress: Progress, rate: float | None = None) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
@@ -43,15 +44,15 @@ def report(
     if_none: str = "",
     profile: CommandProfile | None = None,
 ) -> int:
-    """Print each result as it comes, or `if_none` if there was none; return the exit code.
+    """Print each result when it is ready, or `if_none` if there was none; return the exit code.
 
     NDJSON is printed line by line, other forms at the end.
 
     Args:
-        results: the results, as they come.
-        output: where to print.
+        results: the results, in the order of completion.
+        output: the output of the command.
         progress: the progress line.
-        if_none: what to print if there are none.
+        if_none: remark printed if there are no results.
         profile: printed at the end, even after an error.
     """
     codes = {0}
@@ -79,7 +80,7 @@ def report(
         errors.flush()
         if output.for_people:
             print_counts(outcomes, output)
-    finally:  # finished work is reported to programs, too
+    finally:  # report finished work also after an error
         progress.clear()
         if profile is not None and output.for_people:
             profile.print_times()
@@ -93,7 +94,7 @@ def report(
 
 
 class _Errors:
-    """Errors of results. The same wrong usage of consecutive datasets is printed once."""
+    """Errors of results. If consecutive datasets have the same usage error, it is printed once."""
 
     def __init__(self, output: Output) -> None:
         self._output = output
@@ -101,7 +102,7 @@ class _Errors:
         self._names: list[str] = []
 
     def add(self, result: PullResult) -> None:
-        """Print the error of a result, if it has one; wrong usage waits for the next result.
+        """Print the error of a result, if it has one; a usage error is kept until the next result.
 
         Args:
             result: the next result.
@@ -117,12 +118,13 @@ class _Errors:
             self.flush()
 
     def flush(self) -> None:
-        """Print the error that waits, if any."""
+        """Print the error that was kept, if any."""
         error, names = self._error, self._names
         self._error, self._names = None, []
         if error is None:
             return
-        is_named = len(names) == 1 and error.message.startswith(names[0])
+        # A file may have the name of the dataset: `rates.csv` does not name `rates`.
+        is_named = len(names) == 1 and re.match(rf"{re.escape(names[0])}(?![\w./-])", error.message)
         message = error.message if is_named else f"{', '.join(names)}: {error.message}"
         self._output.error(message, error.hint, error.code)
 
@@ -132,11 +134,11 @@ def _texts(error: OdfError) -> tuple[str, str | None, str]:
 
 
 def print_counts(outcomes: Sequence[str], output: Output) -> None:
-    """Print at the end how many datasets had each outcome, if there were several.
+    """Print the number of datasets with each outcome, if there were several datasets.
 
     Args:
-        outcomes: one per dataset, in words.
-        output: where to print.
+        outcomes: the outcome of each dataset, in words.
+        output: the output of the command.
     """
     if len(outcomes) > 1:
         output.info(", ".join(f"{count} {outcome}" for outcome, count in Counter(outcomes).items()))
@@ -162,8 +164,8 @@ def print_warnings(warnings: Iterable[DataWarning], say: Callable[[str], None], 
 
     Args:
         warnings: the warnings.
-        say: prints one.
-        detail: function for further lines of each warning.
+        say: prints a warning.
+        detail: prints further lines of a warning.
     """
     for warning in warnings:
         say(f"  {paint('warning:', 'yellow', sys.stderr)} {warning.message}")
@@ -190,8 +192,10 @@ def _line(result: PullResult) -> str:
         read = result.counts.get("read", 0)
         if result.num_records or not read:
             parts.append(_committed(result))
-        else:
+        elif result.counts.get("unchanged"):
             parts.append(f"{count_of(read, 'row')} changed nothing")
+        else:  # rows of a derivative may count later, for example when the watermark reaches the end of their window
+            parts.append("no new records")
         if result.watermark is not None:
             parts.append(f"watermark {result.watermark}")
     name = f"{result.name}: {result.input}" if result.input else result.name

@@ -1,6 +1,6 @@
 """Sanitized terminal output: control characters in data are made visible; only odfpy's own colors pass.
 
-A color is marked with a random word of this process. It becomes an escape sequence only in `put`, after everything
+A color is marked with a random word of this process. The mark becomes an escape sequence only in `put`, after all
 else is sanitized. So nothing in the data can produce an escape sequence.
 """
 
@@ -22,7 +22,7 @@ def put(stream: TextIO, text: str) -> None:
     """Write text for people; it may have several lines.
 
     Text that cannot be written to standard error, for example because its disk is full, is lost: remarks do not decide
-    the outcome of the work. If nobody reads them any more, the command ends as with any other broken pipe.
+    the outcome of the work. If the reader has exited, the command ends as with any other broken pipe.
     """
     try:
         stream.write(_MARKED.sub("\x1b[\\1m", escape_controls_in_lines(text)))

@@ -1,6 +1,6 @@
 """Positions of axis labels: round numbers, and moments at which a day, month or year begins in UTC.
 
-A label states its exact position. So positions are chosen first and formatted afterwards, never the other way round.
+A label is the exact value of its position. So positions are chosen first, and formatted afterwards.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _CLOCK: Final = tuple(
 )
 _DAYS: Final = (1, 2, 7, 14)
 _MIN_SPAN: Final = 1e-300
-"""Smaller spans are left without ticks: their steps would not be floats."""
+"""Minimum span with ticks; the steps of smaller spans could not be represented as floats."""
 _MONTHS: Final = (1, 2, 3, 6, *(12 * years * ten for ten in (1, 10, 100, 1000) for years in (1, 2, 5)))
 
 
@@ -43,7 +43,7 @@ def number_ticks(first: float, last: float, room: int, *, whole: bool = False) -
     """
     first, last = float(first), float(last)
     span = last - first
-    if span <= 0 or span / max(abs(first), abs(last)) < 1e-9:  # floats have no round numbers so close to each other
+    if span <= 0 or span / max(abs(first), abs(last)) < 1e-9:  # there are no round floats so close to each other
         return [(first, number_text(first))]
     ends = [(first, number_text(first)), (last, number_text(last))]
     if not _MIN_SPAN < span < inf:
@@ -67,8 +67,8 @@ def _fits(ticks: Ticks, room: int) -> bool:
 
 
 def number_text(number: float) -> str:
-    """Format a number for people: all digits of an integer, some of others."""
-    number = float(number) or 0.0  # there is a -0.0
+    """Format a number for people: integers with all digits, others rounded."""
+    number = float(number) or 0.0  # also replaces -0.0
     return f"{number:.0f}" if number.is_integer() and abs(number) < 1e15 else f"{number:.10g}"
 
 
@@ -84,7 +84,7 @@ def time_ticks(first: float, last: float, room: int, *, whole: bool = False) -> 
     low, high = round(first * _SECOND), round(last * _SECOND)
     try:
         begin, end = _moment(low), _moment(high)
-    except OverflowError:  # no calendar has these years
+    except OverflowError:  # outside of the years of the calendar
         return number_ticks(first, last, room)
     if low == high:
         return [(first, _in_full(begin))]
@@ -96,7 +96,7 @@ def time_ticks(first: float, last: float, room: int, *, whole: bool = False) -> 
 
 
 def one_day(first: float, last: float) -> str | None:
-    """Return the common day of all moments, since labels leave it out then; None if there are several days."""
+    """Return the common day of all moments, which labels omit; None if there are several days."""
     try:
         begin, end = (_moment(round(at * _SECOND)).date() for at in (first, last))
     except OverflowError:
@@ -105,7 +105,7 @@ def one_day(first: float, last: float) -> str | None:
 
 
 def _candidates(low: int, high: int, *, whole: bool) -> Iterator[tuple[Sequence[int], str]]:
-    """Yield positions in microseconds and their format, the densest first, but not more than are ever shown."""
+    """Yield positions in microseconds and their format, the densest first, up to the maximum number shown."""
     begin, end = _moment(low), _moment(high)
     date = "" if begin.date() == end.date() else "%Y-%m-%d "
     for step in () if whole else _CLOCK:
@@ -136,7 +136,7 @@ def _moment(micros: int) -> datetime:
 
 
 def _in_full(moment: datetime) -> str:
-    """Format a moment with as much of its time of day as needed."""
+    """Format a moment, with its time of day only as far as needed."""
     if moment.hour == moment.minute == moment.second == moment.microsecond == 0:
         return f"{moment:%Y-%m-%d}"
     text = moment.isoformat(sep=" ", timespec="seconds" if not moment.microsecond else "microseconds")

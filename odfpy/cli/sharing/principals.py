@@ -62,7 +62,7 @@ def add(
     try:
         wanted.write(context)
     except BaseException:
-        principals.remove(name)  # so that the same command works once the cause is fixed
+        principals.remove(name)  # so that the command can be repeated
         raise
 
 
@@ -274,7 +274,7 @@ def remove_group(context: typer.Context, name: GroupName, members: Annotated[
     session_of(context).output.info(f"Removed {members or name}")
 
 
-# --- What they have in common ----------------------------------------------------------------------------------------
+# --- Shared by all principals ----------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)

@@ -100,7 +100,7 @@ def untrust(context: typer.Context, name: KnownName) -> None:
 
 
 def _end_of(key: str, keys: UserKeys) -> dict[str, str]:
-    """Return when a key stops being valid, and why; empty if no end is known here."""
+    """Return the time when a key becomes invalid, and the reason; empty if no end is known here."""
     said = [one for one in (*keys.revoked.made, *keys.revoked.learnt) if one.key == key and one.since is None]
     if not said:
         return {}

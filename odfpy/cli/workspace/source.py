@@ -70,7 +70,7 @@ def asking(session: Session, results: Iterable[PullResult], request: PullRequest
     Args:
         session: a session at a terminal.
         results: results of the pull.
-        request: the pull request; repeated for approved datasets and those that waited for them.
+        request: the pull request; repeated for unapproved datasets and failed ones after them.
     """
     from odfpy.coordinator.storage.approvals import SourceNotApproved
 

@@ -1,4 +1,4 @@
-"""Difference between a branch and the head: what the branch would add, in blocks, rows and keys."""
+"""Difference between a branch and the head: the blocks, rows and key changes that the branch would add."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _APPEND, _RETRACT, _CORRECT_FROM, _CORRECT_TO = range(4)
 
 @dataclass(frozen=True, slots=True)
 class KeyChanges:
-    """The effect of rows on keys: how many keys are new, changed and removed."""
+    """The effect of rows on keys: the number of new, changed and removed keys."""
 
     new: int = 0
     changed: int = 0
@@ -36,15 +36,15 @@ class BranchDiff:
     """The difference between a branch and the head.
 
     Attributes:
-        head: the last block of the head.
-        tip: the last block of the branch.
-        base: the last common block.
-        base_number: its sequence number.
-        blocks: the blocks of the branch since then, oldest first, without those that the head has in another form.
-        rewritten: blocks of the branch whose rows the head has in other blocks since it was compacted.
-        head_blocks: the blocks of the head since then.
-        num_records: number of rows of the branch since then, without those of the rewritten blocks.
-        keys: the effect of these rows by key, None if rows have no key.
+        head: hash of the last block of the head.
+        tip: hash of the last block of the branch.
+        base: hash of the last common block.
+        base_number: sequence number of the last common block.
+        blocks: blocks of the branch after the base, oldest first, without `rewritten`.
+        rewritten: blocks of the branch whose rows a compaction has stored in other blocks of the head.
+        head_blocks: blocks of the head after the base.
+        num_records: number of rows in `blocks`.
+        keys: the effect of these rows on keys, None if rows have no key.
     """
 
     handle: DatasetHandle
@@ -61,30 +61,30 @@ class BranchDiff:
 
 
 def diff(dataset: StoredDataset, branch: str) -> BranchDiff:
-    """Return what a branch would add to the head.
+    """Return the difference that a branch would add to the head.
 
     Raises:
-        NoSuchReference: there is no such branch; the message has a suggestion.
+        NoSuchReference: the branch does not exist; the message has a suggestion.
         OdfError: a chain is damaged.
     """
     tip, head = find(dataset, ReferenceKind.BRANCH, branch), dataset.chain.head()
     layout = dataset.on(None).layout
-    found = compare_chains(layout, tip, layout, head)
-    if found.ancestor is None:
+    comparison = compare_chains(layout, tip, layout, head)
+    if comparison.ancestor is None:
         raise IntegrityError(
             f"{dataset.handle}: the branch {branch} has no block in common with the head",
             hint=f"Drop it: odf branch {dataset.handle} {branch} --delete",
         )
-    head_blocks = tuple(block.hashed for block in found.target)
-    rewritten, blocks = _rewritten_and_own(dataset, [block.hashed for block in found.source], head_blocks)
+    head_blocks = tuple(block.hashed for block in comparison.target)
+    rewritten, blocks = _rewritten_and_own(dataset, [block.hashed for block in comparison.source], head_blocks)
     keys = dataset.on(branch).state.primary_key
     return BranchDiff(
         handle=dataset.handle,
         branch=branch,
         head=head,
         tip=tip,
-        base=found.ancestor,
-        base_number=found.ancestor_number,
+        base=comparison.ancestor,
+        base_number=comparison.ancestor_number,
         blocks=blocks,
         head_blocks=head_blocks,
         num_records=sum(item.data.offset_interval.num_rows for item in slices_of(blocks)),
@@ -96,54 +96,58 @@ def diff(dataset: StoredDataset, branch: str) -> BranchDiff:
 def _rewritten_and_own(
     dataset: StoredDataset, blocks: Sequence[HashedBlock], head_blocks: Sequence[HashedBlock]
 ) -> tuple[tuple[HashedBlock, ...], tuple[HashedBlock, ...]]:
-    """Split the blocks of a branch after the last one whose rows the head has, too.
+    """Split the blocks of a branch after the last one whose rows are also in the head.
 
-    A compaction gives the head other blocks for the rows that it had when the branch began. Such blocks of the branch
-    are not its own, and applying them would add all their rows again.
+    A compaction of the head stores rows that branch and head shared in other blocks. The branch did not add these rows,
+    and applying its blocks would add them again.
     """
     own = 0
-    there = slices_of(head_blocks)
+    head_slices = slices_of(head_blocks)
     for number, hashed in enumerate(blocks, start=1):
         slices = slices_of([hashed])
-        if not all(_has_rows_of(dataset, there, item) for item in slices):
+        if not all(_has_rows_of(dataset, head_slices, item) for item in slices):
             break
         own = number if slices else own
     return tuple(blocks[:own]), tuple(blocks[own:])
 
 
 def _has_rows_of(dataset: StoredDataset, slices: Sequence[SliceOfBlock], item: SliceOfBlock) -> bool:
-    """Return whether some slices have all rows of another one, with their offsets and times."""
+    """Return whether slices contain all rows of another slice, with their offsets and system times."""
     import pyarrow as pa
 
     from odfpy.data.schemas.fit import fit_table
     from odfpy.data.slices.slice import read_slice
 
     first, last = item.data.offset_interval.start, item.data.offset_interval.end
-    found = overlapping(slices, first, last)
-    if not found or found[0].data.offset_interval.start > first or found[-1].data.offset_interval.end < last:
+    slices_found = overlapping(slices, first, last)
+    if (
+        not slices_found
+        or slices_found[0].data.offset_interval.start > first
+        or slices_found[-1].data.offset_interval.end < last
+    ):
         return False
     vocab, store = dataset.state.vocab, dataset.layout.data
     (path,) = slice_paths(store, [item])
     system_columns = [vocab.offset_column, vocab.system_time_column, vocab.operation_type_column]
-    for columns in (system_columns, None):  # the times of commits almost always suffice
+    for columns in (system_columns, None):  # the system columns almost always suffice
         rows = read_slice(path, columns, vocab=vocab)
         rows = fit_table(rows, rows.schema)  # nullability is not compared
-        parts = [read_slice(one, columns, vocab=vocab) for one in slice_paths(store, found)]
+        parts = [read_slice(slice_path, columns, vocab=vocab) for slice_path in slice_paths(store, slices_found)]
         if not all(set(rows.column_names) <= set(part.column_names) for part in parts):
             return False
-        there = pa.concat_tables([fit_table(part.select(rows.column_names), rows.schema) for part in parts])
-        start = found[0].data.offset_interval.start
-        if not there.slice(first - start, rows.num_rows).equals(rows):
+        head_rows = pa.concat_tables([fit_table(part.select(rows.column_names), rows.schema) for part in parts])
+        start = slices_found[0].data.offset_interval.start
+        if not head_rows.slice(first - start, rows.num_rows).equals(rows):
             return False
     return True
 
 
-def staged_rows(dataset: StoredDataset, found: BranchDiff, limit: int) -> pa.Table:
-    """Return the first rows that a branch would add, with the columns of its last block.
+def staged_rows(dataset: StoredDataset, branch_diff: BranchDiff, limit: int) -> pa.Table:
+    """Return the first rows that a branch would add, with the schema of its last block.
 
     Args:
         dataset: the dataset.
-        found: the difference between the branch and the head.
+        branch_diff: the difference between the branch and the head.
         limit: the maximum number of rows.
     """
     import pyarrow as pa
@@ -151,12 +155,12 @@ def staged_rows(dataset: StoredDataset, found: BranchDiff, limit: int) -> pa.Tab
     from odfpy.data.schemas.arrow import to_arrow
     from odfpy.data.schemas.fit import fit_table
 
-    state = dataset.on(found.branch).state
+    state = dataset.on(branch_diff.branch).state
     if state.schema is None:
         return pa.table({})
     schema = to_arrow(state.schema)
     parts, count = [], 0
-    for table in rows_of(dataset, found.blocks):
+    for table in rows_of(dataset, branch_diff.blocks):
         if count >= limit:
             break
         parts.append(fit_table(table.slice(0, limit - count), schema))
@@ -165,7 +169,7 @@ def staged_rows(dataset: StoredDataset, found: BranchDiff, limit: int) -> pa.Tab
 
 
 def rows_of(dataset: StoredDataset, blocks: Sequence[HashedBlock]) -> Iterator[pa.Table]:
-    """Yield the rows of some blocks, oldest first, in order of offset, a table for each slice."""
+    """Yield the rows of blocks, oldest first, in order of offset; one table for each slice."""
     from odfpy.data.slices.slice import read_slice
 
     slices = slices_of(blocks)
@@ -176,19 +180,19 @@ def rows_of(dataset: StoredDataset, blocks: Sequence[HashedBlock]) -> Iterator[p
 def touched_keys(
     dataset: StoredDataset, blocks: Sequence[HashedBlock], keys: Sequence[str], since: int = 0
 ) -> dict[tuple[str, ...], list[int]]:
-    """Return the keys of the rows of some blocks, as texts, each with the operations on it, in order.
+    """Return the keys of the rows of blocks, as texts, each with its operations in order.
 
     Args:
         dataset: the dataset.
         blocks: the blocks, oldest first.
-        keys: names of the key columns. Rows of slices that lack some of them have no key.
+        keys: names of the key columns; rows of slices without all of these columns are ignored.
         since: offset of the first row to read.
     """
     from odfpy.data.slices.slice import read_slice, slice_schema
 
     vocab = dataset.state.vocab
     operation = vocab.operation_type_column
-    found: dict[tuple[str, ...], list[int]] = {}
+    offsets_by_key: dict[tuple[str, ...], list[int]] = {}
     slices = [item for item in slices_of(blocks) if item.data.offset_interval.end >= since]
     for item, path in zip(slices, slice_paths(dataset.layout.data, slices), strict=True):
         if not set(keys) <= set(slice_schema(path, vocab=vocab).names):
@@ -198,19 +202,19 @@ def touched_keys(
         operations = table.column(operation).to_pylist()
         values = zip(*(table.column(key).to_pylist() for key in keys), strict=True)
         for done, key in zip(operations, values, strict=True):
-            found.setdefault(tuple(_text_of(value) for value in key), []).append(done)
-    return found
+            offsets_by_key.setdefault(tuple(_text_of(value) for value in key), []).append(done)
+    return offsets_by_key
 
 
 def _text_of(value: Any) -> str:
-    """Return a key value as a text that is the same for values that merges consider equal."""
+    """Return a key value as text; values that merges consider equal have equal texts."""
     match value:
         case float():
             return str(value + 0.0)  # -0.0 + 0.0 is 0.0
         case list():
             return f"[{', '.join(map(_text_of, value))}]"
         case dict():
-            return f"{{{', '.join(f'{name!r}: {_text_of(one)}' for name, one in value.items())}}}"
+            return f"{{{', '.join(f'{name!r}: {_text_of(member)}' for name, member in value.items())}}}"
     return str(value)
 
 

@@ -1,12 +1,12 @@
-"""Merging of a branch into the head.
+"""Merge of a branch into the head.
 
-    1. where branch and head part        the last block of both
-    2. compare the changes of each       blocks; rows; by key, which are new, changed or gone
-    3. fast-forward                      if the head has no changes of its own, it moves to the end of the branch
-    4. otherwise apply the events again  on top of the head, if the changes of both sides do not conflict
+    1. find the last common block
+    2. compare the changes of both sides  blocks; rows; new, changed and removed keys
+    3. fast-forward                       if the head has no changes of its own, it moves to the end of the branch
+    4. otherwise rebase                   apply the events of the branch on top of the head, if there is no conflict
 
-A branch that is applied again is first rebased as a whole onto the head; then the head moves to its end. If that is
-interrupted, running the command again completes it, and adds no row twice.
+A rebase moves the branch first; then the head moves to the end of the branch. If that is interrupted, running the
+command again completes it, and adds no row twice.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ class MergeResult:
     """The outcome of a merge.
 
     Attributes:
-        old_head: the head before.
-        new_head: the head after.
-        num_blocks: number of blocks that the head has gained.
-        num_records: number of their rows.
-        applied_again: whether the events of the branch were applied again in new blocks, since the head had moved.
+        old_head: hash of the head before the merge.
+        new_head: hash of the head after the merge.
+        num_blocks: number of blocks added to the head.
+        num_records: number of rows in these blocks.
+        applied_again: whether the branch was rebased, since the head had moved.
         notes: remarks for the user.
     """
 
@@ -53,40 +53,40 @@ def merge(storage: Storage, dataset: StoredDataset, branch: str, *, fast_forward
 
     Args:
         storage: the workspace.
-        dataset: the dataset, seen from its head.
+        dataset: the dataset, opened at its head.
         branch: name of the branch.
-        fast_forward_only: whether to refuse a merge that has to apply events again.
+        fast_forward_only: whether to refuse a merge that needs a rebase.
 
     Raises:
-        MergeConflict: events cannot be applied again; nothing has changed.
-        DependencyCycle: by a query on the branch, the dataset would be derived from itself; the head has not moved.
-        NoSuchReference: there is no such branch; with a suggestion.
-        OdfError: something is damaged; nothing has changed.
+        MergeConflict: the branch cannot be rebased; nothing has changed.
+        DependencyCycle: a query on the branch would derive the dataset from itself; the head has not moved.
+        NoSuchReference: the branch does not exist; the message has a suggestion.
+        OdfError: a file is damaged; nothing has changed.
     """
-    found = diff(dataset, branch)
-    applied_again = bool(found.blocks and found.head_blocks)
+    branch_diff = diff(dataset, branch)
+    applied_again = bool(branch_diff.blocks and branch_diff.head_blocks)
     if applied_again:
         if fast_forward_only:
             raise MergeConflict(
                 f"{dataset.handle}: the head has moved since {branch} began",
                 hint="Omit --ff-only to rebase the branch on the head.",
             )
-        rebase(dataset, found)
-        found = diff(dataset, branch)
-    if found.blocks:
-        after = validate(found.blocks, dataset.chain.state(found.base))
+        rebase(dataset, branch_diff)
+        branch_diff = diff(dataset, branch)
+    if branch_diff.blocks:
+        after = validate(branch_diff.blocks, dataset.chain.state(branch_diff.base))
         Lineage(storage).refuse_cycle(dataset, after)
-        dataset.sign_head(found.blocks[-1])  # before the head moves, so that it is never unsigned
-        dataset.layout.refs.compare_and_swap(HEAD, found.head, found.tip)
+        dataset.sign_head(branch_diff.blocks[-1])  # before the head moves, so that it is never unsigned
+        dataset.layout.refs.compare_and_swap(HEAD, branch_diff.head, branch_diff.tip)
     # Last: until the head has moved, only the branch protects its blocks from `odf gc`.
     delete(dataset, ReferenceKind.BRANCH, branch)
     return MergeResult(
         handle=dataset.handle,
         branch=branch,
-        old_head=found.head,
-        new_head=found.tip if found.blocks else found.head,
-        num_blocks=len(found.blocks),
-        num_records=found.num_records,
+        old_head=branch_diff.head,
+        new_head=branch_diff.tip if branch_diff.blocks else branch_diff.head,
+        num_blocks=len(branch_diff.blocks),
+        num_records=branch_diff.num_records,
         applied_again=applied_again,
         notes=dataset.workspace_folder.signing.remarks(),
     )

@@ -1,7 +1,7 @@
-"""Rebase of a branch onto a head that has moved: its events are applied again, if they do not conflict.
+"""Rebase of a branch onto a head that has moved: apply its events again, if they do not conflict.
 
-The changes of both sides since their common block must not concern the same key, the same source state, or the same
-piece of metadata. Rows get new offsets and the time of the new commit, so their slices are rewritten.
+Conflicts are changes of both sides, since the common block, to the same key, the same source state or the same kind of
+metadata. Rows get new offsets and the system time of the new commit, so their slices are rewritten.
 """
 
 from __future__ import annotations
@@ -47,95 +47,101 @@ class MergeConflict(UsageError, code="E656"):
     exit_code = 1
 
 
-def rebase(dataset: StoredDataset, found: BranchDiff) -> None:
+def rebase(dataset: StoredDataset, branch_diff: BranchDiff) -> None:
     """Move a branch onto the head; the caller holds the dataset's lock.
 
     Args:
         dataset: the dataset, seen from its head.
-        found: the changes of branch and head since their common block.
+        branch_diff: the changes of branch and head since their common block.
 
     Raises:
-        MergeConflict: both change the same thing; nothing has changed.
+        MergeConflict: both sides have changed the same item; nothing has changed.
     """
-    _check(dataset, found)
-    state = dataset.chain.state(found.head)
+    _check(dataset, branch_diff)
+    state = dataset.chain.state(branch_diff.head)
     time = commit_time(state)
     new = NewBlocks(state)
     with dataset.workspace_folder.scratch() as scratch:
         files: list[tuple[Path, Multihash]] = []
-        for hashed in found.blocks:
+        for hashed in branch_diff.blocks:
             event = hashed.block.event
             if isinstance(event, AddData):
                 path = scratch / f"slice-{len(files)}"
                 event = _rebased(dataset, new.state, hashed, event, path, time)
                 if event.new_data is not None:
                     files.append((path, event.new_data.physical_hash))
-            with suppress(NoOpEvent, SourceUnknown):  # the head already says so, or has also disabled the source
+            with suppress(NoOpEvent, SourceUnknown):  # the head has the same metadata, or has also disabled the source
                 new.add(event, time)
         for path, name in files:
             dataset.layout.data.insert_file(path, name)
-        dataset.on(found.branch).chain.commit(new, replacing=found.tip)
+        dataset.on(branch_diff.branch).chain.commit(new, replacing=branch_diff.tip)
 
 
-def _check(dataset: StoredDataset, found: BranchDiff) -> None:
-    ours, theirs = found.blocks, found.head_blocks
-    if any(isinstance(hashed.block.event, ExecuteTransform) for hashed in ours):
+def _check(dataset: StoredDataset, branch_diff: BranchDiff) -> None:
+    own_blocks, head_blocks = branch_diff.blocks, branch_diff.head_blocks
+    if any(isinstance(hashed.block.event, ExecuteTransform) for hashed in own_blocks):
         raise _conflict(
-            found,
+            branch_diff,
             "its rows are the result of a query over earlier inputs",
-            "Drop the branch and pull again: the query gives the same rows on top of the head.",
+            f"{_dropping(branch_diff)}, and pull again: the query gives the same rows on top of the head.",
         )
-    said, said_there, said_before = map(_last_words, (ours, theirs, found.rewritten))
-    for thing, event in said.items():
-        if said_there.get(thing, event) not in (event, said_before.get(thing)):
+    own_changes, changes_of_head, earlier_changes = map(_last_words, (own_blocks, head_blocks, branch_diff.rewritten))
+    for thing, event in own_changes.items():
+        if changes_of_head.get(thing, event) not in (event, earlier_changes.get(thing)):
             is_event = not isinstance(event, str)
             how = "make its changes again." if is_event else "pull again: the head continues from its own state."
-            raise _conflict(found, f"both sides have changed {thing}", f"Drop the branch, and {how}")
-    parted = max((item.data.offset_interval.end + 1 for item in slices_of(found.rewritten)), default=0)
-    for keys in _keys_of_sources(dataset, found):
-        common = sorted(touched_keys(dataset, ours, keys).keys() & touched_keys(dataset, theirs, keys, parted).keys())
+            raise _conflict(branch_diff, f"both sides have changed {thing}", f"{_dropping(branch_diff)}, and {how}")
+    parted = max((item.data.offset_interval.end + 1 for item in slices_of(branch_diff.rewritten)), default=0)
+    for keys in _keys_of_sources(dataset, branch_diff):
+        common = sorted(
+            touched_keys(dataset, own_blocks, keys).keys() & touched_keys(dataset, head_blocks, keys, parted).keys()
+        )
         if common:
-            some = "; ".join(map(", ".join, common[:5])) + ("; ..." if len(common) > 5 else "")
+            examples = "; ".join(map(", ".join, common[:5])) + ("; ..." if len(common) > 5 else "")
             raise _conflict(
-                found,
-                f"both sides have rows with the same keys ({', '.join(keys)}): {some}",
-                "Drop the branch, and ingest its files again: they are then merged with the head.",
+                branch_diff,
+                f"both sides have rows with the same keys ({', '.join(keys)}): {examples}",
+                f"{_dropping(branch_diff)}, and ingest its files again: they are then merged with the head.",
             )
 
 
-def _keys_of_sources(dataset: StoredDataset, found: BranchDiff) -> list[tuple[str, ...]]:
-    """Return the primary keys by which any source of either side merges, including sources disabled since.
+def _dropping(branch_diff: BranchDiff) -> str:
+    return f"Drop the branch with `odf merge {branch_diff.handle} {branch_diff.branch} --drop`"
 
-    A dataset may have no primary key although its sources do: with a ChangelogStream, or with several strategies.
+
+def _keys_of_sources(dataset: StoredDataset, branch_diff: BranchDiff) -> list[tuple[str, ...]]:
+    """Return the primary keys of all merge strategies on either side, including those of disabled sources.
+
+    The dataset may have no primary key although its sources do: with a ChangelogStream, or with several strategies.
     """
     from odfpy.ingest.normalize import primary_key
 
-    states = (dataset.chain.state(found.base), dataset.state, dataset.on(found.branch).state)
+    states = (dataset.chain.state(branch_diff.base), dataset.state, dataset.on(branch_diff.branch).state)
     sources = [source for state in states for source in state.sources]
     return list(dict.fromkeys(keys for source in sources if (keys := primary_key(source.merge))))
 
 
 def _last_words(blocks: Sequence[HashedBlock]) -> dict[str, MetadataEvent | str]:
-    """Return the last statement of blocks about each piece of metadata, and about each source's state."""
-    said: dict[str, MetadataEvent | str] = {}
+    """Return the last event for each kind of metadata, and the last state of each source."""
+    last_events: dict[str, MetadataEvent | str] = {}
     for hashed in blocks:
         event = hashed.block.event
         if isinstance(event, AddData):
             if event.new_source_state is not None:
                 name = event.new_source_state.source_name
-                said[f"the state of the source {name}"] = str(event.new_source_state)
+                last_events[f"the state of the source {name}"] = str(event.new_source_state)
         elif isinstance(event, (AddPushSource, DisablePushSource)):
-            said[f"the source {event.source_name}"] = event
+            last_events[f"the source {event.source_name}"] = event
         elif isinstance(event, (SetPollingSource, DisablePollingSource)):
-            said["the polling source"] = event
+            last_events["the polling source"] = event
         else:
-            said[type(event).__name__] = event
-    return said
+            last_events[type(event).__name__] = event
+    return last_events
 
 
-def _conflict(found: BranchDiff, why: str, hint: str) -> MergeConflict:
+def _conflict(branch_diff: BranchDiff, why: str, hint: str) -> MergeConflict:
     return MergeConflict(
-        f"{found.handle}: {found.branch} cannot be rebased on the head: {why}",
+        f"{branch_diff.handle}: {branch_diff.branch} cannot be rebased on the head: {why}",
         hint=hint,
     )
 
@@ -143,7 +149,7 @@ def _conflict(found: BranchDiff, why: str, hint: str) -> MergeConflict:
 def _rebased(
     dataset: StoredDataset, state: ChainState, hashed: HashedBlock, event: AddData, path: Path, time: Timestamp
 ) -> AddData:
-    """Return an event with its rows placed after those of a state."""
+    """Return an event whose rows follow those of a state."""
     marks = [mark for mark in (state.watermark, event.new_watermark) if mark is not None]
     return replace(
         event,
@@ -157,7 +163,7 @@ def _rebased(
 def _moved_slice(
     dataset: StoredDataset, state: ChainState, hashed: HashedBlock, path: Path, time: Timestamp
 ) -> DataSlice:
-    """Write the rows of a block to a new slice, with the offsets that follow a state."""
+    """Write the rows of a block to a new slice, with offsets that follow a state."""
     from odfpy.data.schemas.arrow import to_arrow
     from odfpy.data.schemas.fit import fit_table
     from odfpy.data.schemas.system_columns import system_columns_first

@@ -1,4 +1,4 @@
-"""Warnings about event times: rows without any, which all get that of their input, and times in the future."""
+"""Warnings about rows without an event time, which get that of their input, and about event times in the future."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 _FUTURE: Final = Duration(24 * 60 * 60)
-"""Event times of tomorrow are those of another time zone."""
+"""Tolerance for event times ahead of the clock: data may be in another time zone."""
 
 _MAX_NAMES: Final = 5
 _WORDS: Final = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
@@ -35,7 +35,7 @@ _TELLING: Final = {"date", "datetime", "day", "time", "timestamp", "ts", "when"}
 
 
 def is_chosen(source: Source) -> bool:
-    """Return whether a manifest explicitly defines where rows without an event time get theirs from."""
+    """Return whether a manifest explicitly defines the event time of rows without one."""
     return (
         isinstance(source, SetPollingSource)
         and isinstance(source.fetch, FetchUrl | FetchFilesGlob)
@@ -44,7 +44,7 @@ def is_chosen(source: Source) -> bool:
 
 
 def remarks_on_columns(source: Source, columns: pa.Schema, vocab: DatasetVocabulary) -> tuple[str, ...]:
-    """Return a warning if there is no event time, but columns that could have been intended as such.
+    """Return a warning if the event time column is missing, but other columns may be intended as such.
 
     Args:
         source: the source of the dataset.
@@ -73,12 +73,12 @@ def warnings_of_rows(
         source: the source of the dataset.
         ingested: the ingested rows.
         vocab: names of the system columns.
-        given: the event time that these rows got.
+        given: the event time assigned to such rows.
         are_first: whether these are the first rows of the dataset.
     """
     warnings = _warnings_of_first_rows(source, ingested, vocab, given) if are_first else ()
     rows, read = ingested.statistics.lacking, ingested.statistics.read
-    # A manifest that defines event times is meant for files without any; they are not gaps.
+    # If a manifest defines the event time, all rows of a file may lack one: that is not a gap.
     if warnings or not rows or not ingested.slices or (rows == read and is_chosen(source)):
         return warnings
     from odfpy.data.amounts import count_of
@@ -96,11 +96,11 @@ def warnings_of_rows(
 def warnings_of_future(
     dataset: StoredDataset, watermark: Timestamp | None, system_time: Timestamp
 ) -> tuple[DataWarning, ...]:
-    """Return a warning when the watermark moves into the future, because of a mistyped year or of a forecast.
+    """Return a warning when the watermark moves into the future, for example by a mistyped year or a forecast.
 
     Args:
-        dataset: the dataset as it was before.
-        watermark: the watermark of the dataset now.
+        dataset: the dataset before the ingest.
+        watermark: the watermark after the ingest.
         system_time: the time of the commit.
     """
     before = dataset.state.watermark
@@ -130,7 +130,7 @@ def _warnings_of_first_rows(
     from odfpy.data.schemas.arrow import to_arrow
 
     meant = _candidates(to_arrow(ingested.schema), vocab)
-    time = Timestamp.from_millis(given.millis)  # with the precision that rows have
+    time = Timestamp.from_millis(given.millis)  # with the precision of rows
     message = f"no row has an {vocab.event_time_column!r}: every row gets {_time_of(source)}, {time}"
     message += f"; {_either(meant)} could be meant" if meant else ""
     return (DataWarning(WarningKind.EVENT_TIME, message, rows, meant),)
@@ -163,7 +163,7 @@ def _time_of(source: Source) -> str:
 
 
 def event_time_candidates(columns: Iterable[tuple[str, pa.DataType]]) -> tuple[str, ...]:
-    """Return names of columns that may hold event times, by type or by name; those by type come first.
+    """Return names of columns that may hold event times, by type or by name; matches by type come first.
 
     Args:
         columns: names and types of data columns, without system columns.

@@ -17,7 +17,7 @@ class FetchLimits:
     Attributes:
         max_bytes: the maximum size of a fetched file.
         timeout: seconds to wait for a server.
-        retries: how often to retry when a source breaks off.
+        retries: number of retries after a broken connection.
         unpack: limits on the output of prepare steps.
         prepare_timeout: seconds that the command of a prepare step may take.
         sources: settings of particular kinds of sources.
@@ -32,7 +32,7 @@ class FetchLimits:
 
 
 def fetch_limits(config: Config) -> FetchLimits:
-    """Return the limits in force."""
+    """Return the limits that a configuration defines."""
     fetch, prepare = config.section(FetchSection), config.section(PrepareSection)
     return FetchLimits(
         max_bytes=fetch.max_size,

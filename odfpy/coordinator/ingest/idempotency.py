@@ -1,9 +1,9 @@
-"""Idempotent ingest: a request with an idempotency key is not executed again when it is repeated with the same key.
+"""Idempotent ingest: a request that is repeated with the same idempotency key is not executed again.
 
-    .odf/datasets/<id>/info/ingests/<sha256 of the key>.yaml      the request with the key, and the block that it made
+    .odf/datasets/<id>/info/ingests/<sha256 of the key>.yaml      digest of the request, and the resulting block
 
-The record is written when the block is known, before the head moves: after a crash, the history tells whether the
-block, and with it the ingest, was committed. Concurrent requests are serialized by the dataset's lock.
+The record is written when the block is built, before the head moves: after a crash, the history shows whether the block
+was committed. Concurrent requests are serialized by the dataset's lock.
 """
 
 from __future__ import annotations
@@ -40,9 +40,9 @@ class Ingested:
     """The outcome of an ingest.
 
     Attributes:
-        what: hash of what was ingested, and how.
-        old_head: the last block before.
-        new_head: the last block after.
+        what: digest of the ingested data and of the options.
+        old_head: the head before.
+        new_head: the head after.
         num_records: number of new rows.
         watermark: the watermark after.
         is_done: whether the head is known to have moved.
@@ -81,23 +81,23 @@ class Ingest:
 def ingest_once(
     dataset: StoredDataset, given: Ingest, key: str | None, engines: EngineRegistry
 ) -> tuple[Ingested, bool]:
-    """Ingest a file unless that was done with this key; return the outcome, and whether it is an earlier one.
+    """Ingest a file unless it was ingested with this key; return the outcome, and whether it is an earlier one.
 
     Args:
         dataset: the dataset.
         given: the file.
-        key: the idempotency key; None for none.
+        key: the idempotency key; None for no key.
         engines: the engines, for preprocessing.
 
     Raises:
-        KeyUsedAlready: the key was used with something else.
+        KeyUsedAlready: the key was used with other data.
         DatasetLocked: another process is writing.
         OdfError: nothing was committed.
     """
     with dataset.writing() as locked, dataset.workspace_folder.scratch() as scratch:
         record = None if key is None else _record(dataset, key)
         known = None if record is None else load_document(record, "Ingest", Ingested)
-        # After a crash between this record and the move of the head, only the history tells whether it was committed.
+        # After a crash between this record and the move of the head, only the history shows whether it was committed.
         if known is not None and not (known.is_done or _has(locked, known.new_head)):
             known = None
         if known is not None and known.what != given.what:

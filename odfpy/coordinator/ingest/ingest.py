@@ -1,13 +1,13 @@
 """Ingest of outside data into a root dataset (ODF specification, "Ingestion").
 
-1. fetch       a file and the state of its source, or the fact that nothing is new   (pull only)
-2. read        bytes to typed rows
+1. fetch       a file and the state of its source, unless there is nothing new   (pull only)
+2. read        typed rows from bytes
 3. preprocess  SQL over `input`
 4. merge       new rows with the state of the dataset, and write slices
 5. commit      schema if it changed, slices, watermark and source state, in one step
 
-Step 1 is `Puller`'s. Pulls, `odf ingest`, watches and REST call `ingest_file` for the others: `lanes` runs steps 2 to 4
-in this process or on Spark, and this module commits what they return.
+Step 1 is part of `Puller`. Pulls, `odf ingest`, watches and REST call `ingest_file` for the other steps: `lanes` runs
+steps 2 to 4 in this process or on Spark, and this module commits their result.
 """
 
 from __future__ import annotations
@@ -63,8 +63,8 @@ def push_source(dataset: StoredDataset, name: str | None) -> AddPushSource:
     """Return the push source with a name, or the only one.
 
     Raises:
-        UsageError: there is no such source, or there are several to choose from.
-        SourceNotApproved: it has a query that is not approved in this workspace.
+        UsageError: the source does not exist, or there are several and none is named.
+        SourceNotApproved: the source has a query that is not approved in this workspace.
     """
     chosen = _push_source(dataset, name)
     Approvals(dataset.workspace_folder).require(dataset, chosen)
@@ -98,7 +98,7 @@ def reporting_rows(progress: Callable[[Progress], None], dataset: str, file: str
     """Report how many rows of a file have been read, while it is ingested.
 
     Args:
-        progress: is notified of the number of rows.
+        progress: called with the number of rows.
         dataset: name of the dataset.
         file: name of the file.
     """
@@ -156,7 +156,7 @@ def ingest_file(
 
 @contextmanager
 def _naming_file(name: str) -> Iterator[None]:
-    """Add the name of a file to errors without it, of queries, merges and schemas; readers add name and line."""
+    """Add the name of the file to errors of queries, merges and schemas in the block; readers already include it."""
     try:
         yield
     except (IngestError, SchemaError, InvalidQuery) as error:
@@ -166,7 +166,7 @@ def _naming_file(name: str) -> Iterator[None]:
 
 
 def _run_lane(lane: Lane, ingest: FileIngest, keys: DatasetKeys) -> tuple[IngestedData, tuple[str, ...]]:
-    """Run steps 2 to 4 in a lane; return what to commit, and remarks for the user."""
+    """Run steps 2 to 4 in a lane; return the data to commit, and remarks for the user."""
     from odfpy.ingest.cut_times import with_fine_keys
 
     ingest = replace(ingest, source=with_fine_keys(ingest.source))
@@ -178,8 +178,8 @@ def _commit(ingest: FileIngest, ingested: IngestedData, events: list[MetadataEve
     written = {item.info.physical_hash: item.path for item in ingested.slices}
     with stage("commit"):
         result = commit_events(ingest.dataset, ingest.dataset.state, events, ingest.system_time, written)
-    # After the commit: an index that is behind the head is extended later, but one for a block that was never committed
-    # would have to be rebuilt from all slices.
+    # After the commit: an index that is behind the head can be extended later. An index that is ahead of it, for a
+    # block that was never committed, would have to be rebuilt from all slices.
     with stage("index of keys"):
         keys.extend(result.new_head, ingested.schema)
     return result
@@ -223,9 +223,9 @@ def _with_outcome(
 
 
 def advance_source(dataset: StoredDataset, source_state: SourceState | None) -> PullResult:
-    """Record how far a source has been read without new rows; the caller holds the dataset's lock."""
+    """Record a new source state without rows; the caller holds the dataset's lock."""
     state = dataset.state
-    # The watermark is repeated: an event without one would reset it, which no chain allows.
+    # The watermark is repeated: an event without it would reset it, which chain rules forbid.
     event = AddData(
         prev_checkpoint=state.checkpoint.physical_hash if state.checkpoint else None,
         prev_offset=state.last_offset,
@@ -246,14 +246,14 @@ def events_of(
     """Return the events that commit new rows: the schema if it changed, then one event for each slice.
 
     Args:
-        state: the state of the chain that they follow.
+        state: the state of the chain before these events.
         ingested: the rows.
         source_state: the source state after these rows.
         policy: determines the watermark after them.
         declared: the columns that the source declares, with their attributes.
 
     Raises:
-        SchemaError: the schema comes without rows, and could never have any.
+        SchemaError: the schema is committed without rows, and no slice could be written with it.
     """
     changed: list[MetadataEvent] = []
     if ingested.schema_changed and ingested.schema is not None:
@@ -261,7 +261,7 @@ def events_of(
             from odfpy.data.slices.writer import check_writable
 
             check_writable(ingested.schema, state.vocab)
-        # Rows have no attributes of columns: new columns get those declared by the source.
+        # Rows carry no column attributes: new columns get those declared by the source.
         changed = [SetDataSchema(schema=with_attributes(ingested.schema, state.schema, declared))]
     return [*changed, *_data_events(state, ingested, source_state, policy)]
 
@@ -271,7 +271,7 @@ def _data_events(
 ) -> list[AddData]:
     """Return one event for each slice.
 
-    Watermark and source state move with the last one; earlier they are not true yet.
+    Watermark and source state are in the last event; earlier, they would not be true yet.
     """
     infos = [item.info for item in ingested.slices]
     greatest = [info.max_event_time for info in infos if info.max_event_time is not None]
@@ -294,7 +294,7 @@ def _data_events(
 
 
 def _outcome(statistics: IngestStatistics, strategy: MergeStrategy) -> tuple[dict[str, int], tuple[str, ...]]:
-    """Return the counts of rows by outcome, those of late rows included, and a remark if something is unusual."""
+    """Return the counts of rows by outcome, including late rows, and a remark on unexpected repetitions."""
     superseded = statistics.repeated if isinstance(strategy, MergeUpsertStream) else 0
     counts = {
         "read": statistics.read,

@@ -1,4 +1,4 @@
-"""Requests to ingest data, from the command line, Python or REST; and the files that an ingest commits one by one."""
+"""Requests to ingest data from the command line, Python or REST, and descriptions of the files to ingest."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ class IngestRequest:
 
     Attributes:
         ref: the dataset.
-        files: files to ingest in this order, one commit each; a watch finds them itself.
+        files: files to ingest in this order, one commit each; a watch scans its folder instead.
         stdin: a stream to ingest after them.
         source_name: name of the push source, where there are several.
-        event_time: event time of rows that have none; by default the time of the ingest.
+        event_time: event time of rows without one; the time of the ingest by default.
         input_format: format of the input if it differs from that of the source (csv, json, ndjson, parquet).
         branch: branch for the new blocks, instead of moving the head.
-        overrides: exceptions to what is refused by default.
+        overrides: exceptions to default checks.
     """
 
     ref: str
@@ -47,13 +47,13 @@ class IngestRequest:
         allow_retractions: bool = False,
         **options: Any,
     ) -> IngestRequest:
-        """Make a request from the arguments of `Workspace.ingest`; `options` are other fields.
+        """Create a request from the arguments of `Workspace.ingest`; `options` are other fields.
 
         Args:
             ref: name or id of the dataset.
             files: the files.
-            event_time: event time of rows that have none.
-            allow_retractions: whether a snapshot may retract most rows.
+            event_time: event time of rows without one.
+            allow_retractions: whether a snapshot may retract any number of rows.
             options: other fields of the request.
 
         Raises:
@@ -71,9 +71,9 @@ class SourceFile:
     Attributes:
         path: the path of its content.
         name: its name in messages.
-        event_time: the event time of rows that have none of their own.
-        state: the state of the source once the file has been ingested.
-        is_dated: whether the user has chosen that event time.
+        event_time: event time of rows without one.
+        state: the source state after the ingest of this file.
+        is_dated: whether the user has set the event time.
     """
 
     path: Path
@@ -84,12 +84,12 @@ class SourceFile:
 
     @classmethod
     def dated(cls, path: Path, name: str, event_time: Timestamp | None, state: SourceState | None = None) -> SourceFile:
-        """Return a file with the event time that a user has chosen, or else with the current time.
+        """Return a file with the event time set by the user, or else with the current time.
 
         Args:
             path: the path of its content.
             name: its name in messages.
-            event_time: the event time of rows that have none of their own; None for no choice.
-            state: the state of the source once the file has been ingested.
+            event_time: event time of rows without one, None if the user has not set it.
+            state: the source state after the ingest of this file.
         """
         return cls(path, name, event_time or Timestamp.now(), state, is_dated=event_time is not None)

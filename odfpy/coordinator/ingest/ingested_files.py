@@ -1,10 +1,9 @@
 """Skipped files of a folder: files that a pull ignores because of their order, later changes, or dangling links.
 
-The source state of `FilesGlob` is the name of the last file. So a file whose name sorts before it is skipped, and one
-that changes is not read again. Neither is wrong, but neither should go unnoticed. The names of ingested files are read
-from the chain, and are remembered when its blocks are merged. Their contents are remembered in the cache of the
-dataset, `taken-in.json`, by size, modification time and hash; if that is lost, the files are remembered as they are
-then.
+The source state of `FilesGlob` is the name of the last file. So a file whose name sorts before it is skipped, and a
+changed file is not read again. Neither is an error, but both are reported. The names of ingested files are read from
+the chain, and are stored when its blocks are merged. Their contents are identified by size, modification time and hash
+in the dataset's cache, `taken-in.json`. If that file is lost, the contents at the next scan are assumed to be ingested.
 """
 
 from __future__ import annotations
@@ -41,8 +40,8 @@ class FileContent:
 
     Attributes:
         size: size in bytes.
-        modified: when it was last modified, in nanoseconds since 1970.
-        digest: hash of the bytes; None for a file that was not read at the time.
+        modified: last modification, in nanoseconds since 1970.
+        digest: hash of the bytes; None if the file was not read at the time.
     """
 
     size: int
@@ -52,14 +51,14 @@ class FileContent:
 
 @dataclass
 class IngestedFiles:
-    """The memory of the files that a source has ingested.
+    """Record of the files that a source has ingested.
 
     Attributes:
         dataset: the dataset; its lock must be held when saving.
-        step: the fetch step, which defines how files are found.
-        head: the last block whose source state is among the names.
+        step: the fetch step, which defines the set of files.
+        head: hash of the last block whose source state is in `names`.
         names: names of the ingested files, according to the chain.
-        contents: their contents by name, as far as these are known.
+        contents: known contents by file name.
     """
 
     dataset: StoredDataset
@@ -70,7 +69,7 @@ class IngestedFiles:
 
     @classmethod
     def of(cls, dataset: StoredDataset, step: FetchFilesGlob) -> IngestedFiles:
-        """Return the stored memory; an empty one if it is damaged, or belongs to another folder."""
+        """Return the stored record; an empty one if it is damaged, or belongs to another folder."""
         memory = cls(dataset, step)
         try:
             tree = json.loads((dataset.cache / _FILE).read_bytes())
@@ -84,7 +83,7 @@ class IngestedFiles:
 
     @classmethod
     def of_source(cls, dataset: StoredDataset, source: SetPollingSource | None) -> IngestedFiles | None:
-        """Return the memory of a source of files; None for other sources, or without a source."""
+        """Return the record of a `FilesGlob` source; None for other sources, or without a source."""
         if source is None or not isinstance(source.fetch, FetchFilesGlob):
             return None
         return cls.of(dataset, source.fetch)
@@ -95,23 +94,23 @@ class IngestedFiles:
         Args:
             name: name of the file.
             path: path of the file.
-            before: `content_of` before it was read: later changes were not ingested.
+            before: `content_of` before the file was read: later changes were not ingested.
         """
         try:
             digest = _digest(path)
             now = content_of(path)
         except OSError:
             now = None
-        if before is None or now is None:  # the file is gone; a new one of its name counts as new
+        if before is None or now is None:  # the file is gone; a later file of this name is new
             self.contents.pop(name, None)
         else:
             self.contents[name] = replace(before, digest=digest if now == before else None)
 
     def warnings(self, context: FetchContext) -> tuple[DataWarning, ...]:
-        """Return warnings about the skipped files.
+        """Return warnings about skipped files.
 
         Args:
-            context: the context of a fetch; its state tells which files have been ingested.
+            context: the context of a fetch, with the source state.
 
         Raises:
             FetchError, InvalidValue: as for a fetch.
@@ -120,7 +119,7 @@ class IngestedFiles:
         from odfpy.ingest.source_state import known_etag
 
         self.catch_up()
-        # A dangling link to a file that was ingested before is no loss.
+        # A dangling link to a file that was already ingested loses nothing.
         dangling = tuple(_dangling([name for name in dangling_links(self.step, context) if name not in self.names]))
         last = known_etag(context.state)
         if last is None:
@@ -131,7 +130,7 @@ class IngestedFiles:
         return (*dangling, *_left_out(left_out, last), *_changed(changed))
 
     def save(self) -> None:
-        """Save the memory. If that fails, the files are remembered as they are next time."""
+        """Save the record. If that fails, the contents at the next scan are assumed to be ingested."""
         with suppress(OSError, OdfError):
             self.catch_up()
             self.dataset.cache.mkdir(parents=True, exist_ok=True)
@@ -146,12 +145,12 @@ class IngestedFiles:
         }
 
     def catch_up(self) -> None:
-        """Add names that the chain has and the memory lacks, since files are now ingested from this folder."""
+        """Add the names of files ingested since `head`, from the chain."""
         head = self.dataset.reloaded().state.head
         if head is None or str(head) == self.head:
             return
         names: set[str] = set()
-        newer: set[str] = set()  # of a source that is not known yet
+        newer: set[str] = set()  # names of a source whose event has not been reached yet
         for hashed in self.dataset.chain.iter_blocks(head):
             event = hashed.block.event
             if str(hashed.hash) == self.head:
@@ -169,7 +168,7 @@ class IngestedFiles:
         self.names, self.head = names, str(head)
 
     def _has_changed(self, file: FolderFile) -> bool:
-        """Return whether a file has changed; one of unknown content is remembered as it is now."""
+        """Return whether a file has changed since its ingest; unknown content is recorded as it is now."""
         known = self.contents.get(file.name)
         try:
             now = content_of(file.path)
@@ -182,13 +181,13 @@ class IngestedFiles:
                 return True
         except OSError:  # the file is gone
             return False
-        self.contents[file.name] = FileContent(now.size, now.modified, known.digest)  # touched, but not changed
+        self.contents[file.name] = FileContent(now.size, now.modified, known.digest)  # new time, same content
         return False
 
 
 @contextmanager
 def keeping_names(dataset: StoredDataset) -> Iterator[None]:
-    """Preserve known names while the enclosed block rewrites the history, which may merge their blocks."""
+    """Preserve the names of ingested files while the block rewrites the history, which may merge blocks."""
     memory = IngestedFiles.of_source(dataset, dataset.state.polling_source)
     if memory is not None:
         memory.catch_up()
@@ -200,7 +199,7 @@ def keeping_names(dataset: StoredDataset) -> Iterator[None]:
 
 @contextmanager
 def saving(memory: IngestedFiles | None) -> Iterator[None]:
-    """Save what a pull has learned about files, however it ends."""
+    """Save the record of ingested files after the block, even if it fails."""
     try:
         yield
     finally:
@@ -209,7 +208,7 @@ def saving(memory: IngestedFiles | None) -> Iterator[None]:
 
 
 def content_of(path: Path) -> FileContent | None:
-    """Return the metadata of a file without reading it, None if it is gone."""
+    """Return size and modification time of a file without reading it, None if it does not exist."""
     try:
         status = path.stat()
     except OSError:

@@ -1,8 +1,8 @@
 """The key index of a dataset, in which merges look up keys: stored in its cache, bound to the head of its chain.
 
 The index is opened before a merge and extended after the commit. If it is missing or unusable, it is rebuilt from the
-slices; if it is out of date, it is extended with the missing slices, which are found by following the chain from its
-head back to the block that the index belongs to. If all that fails, keys are looked up in the slices themselves.
+slices. If it is out of date, it is extended with the missing slices: those of the blocks between the chain's head and
+the block that the index belongs to. If all that fails, keys are looked up in the slices themselves.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ if TYPE_CHECKING:
 
 
 class DatasetKeys:
-    """The keys of a dataset as one merge strategy looks them up; for use by the holder of the dataset's lock.
+    """The keys of a dataset, for lookups by a merge strategy; requires the dataset's lock.
 
     Attributes:
-        database: the database for lookups, opened once for the merge and for the index after it.
+        database: the database for lookups, shared by the merge and the update of the index.
     """
 
     def __init__(self, dataset: StoredDataset, strategy: MergeStrategy, scratch: Path) -> None:
@@ -60,13 +60,13 @@ class DatasetKeys:
             schema: schema of the dataset, including columns of the new rows.
 
         Raises:
-            OdfError: the slices have to be read, and one is missing.
+            OdfError: the index is not available, and a slice is missing.
         """
         from odfpy.state.current import ScannedState
 
         recorded = self._dataset.state.schema
         if self._purpose is None or self._dataset.state.last_offset is None:
-            return ScannedState([], schema, self._dataset.state.vocab)  # there are no rows, or nothing to look up
+            return ScannedState([], schema, self._dataset.state.vocab)  # no rows, or a strategy without lookups
         index = self._up_to_date(self._dataset.state.head, recorded)
         if index is None:
             return self._scanned(schema)
@@ -79,7 +79,7 @@ class DatasetKeys:
         """Return the dataset as the target of an ingest, with its keys.
 
         Args:
-            schema: the schema that it gets with the rows; None for the one it has.
+            schema: the schema after the commit; None for the current one.
         """
         from odfpy.ingest.pipeline import IngestTarget
 
@@ -94,11 +94,11 @@ class DatasetKeys:
         )
 
     def extend(self, head: Multihash | None, schema: DataSchema | None) -> None:
-        """Extend the index with a commit. If that fails, the next merge repairs it.
+        """Extend the index after a commit. If that fails, the next merge repairs it.
 
         Args:
             head: the new head.
-            schema: the schema of the dataset now.
+            schema: the schema of the dataset after the commit.
         """
         if self._purpose is None:
             return
@@ -121,7 +121,7 @@ class DatasetKeys:
         if self._purpose is None or head is None or schema is None:
             return None
         if not set(self._purpose.keys) <= set(schema.names):
-            return None  # no row has the key yet: its columns come with the rows that are merged now
+            return None  # no stored row has the key columns: the rows of this merge add them
         from odfpy.state.key_index import KeyIndex
         from odfpy.state.run_file import StateDamaged
 
@@ -135,10 +135,10 @@ class DatasetKeys:
             return None
 
     def _caught_up(self, index: KeyIndex, head: Multihash, schema: DataSchema) -> KeyIndex:
-        """Return the index with the slices that it lacks.
+        """Return the index, extended with missing slices.
 
         Raises:
-            StateDamaged: it cannot be extended, or belongs to a block that is not in the chain.
+            StateDamaged: the index cannot be extended, or belongs to a block that is not in the chain.
         """
         from odfpy.state.run_file import StateDamaged
 
@@ -161,13 +161,13 @@ class DatasetKeys:
 
 
 def _purpose(dataset: StoredDataset, strategy: MergeStrategy) -> IndexPurpose | None:
-    """Return the purpose of an index, None for strategies that look up nothing."""
+    """Return the purpose of an index, None for strategies without lookups."""
     from odfpy.ingest.merge import StateNeed, merge_of
     from odfpy.ingest.normalize import primary_key
 
     need = merge_of(strategy).needs_state
     if need is StateNeed.NOTHING:
         return None
-    from odfpy.state.key_index import IndexPurpose  # loads the database, which others do not need
+    from odfpy.state.key_index import IndexPurpose  # loads the database, which other strategies do not need
 
     return IndexPurpose(primary_key(strategy), need is StateNeed.CURRENT_ROWS, dataset.state.vocab)

@@ -1,9 +1,10 @@
-"""The two lanes of an ingest, in this process and in the engine's worker, and the choice of one; see the decision
-record "Two lanes". `ingest_file` calls both, and commits what they return.
+"""The two lanes of an ingest, in this process and in the engine's worker, and the choice between them.
 
-`auto` chooses Spark if there is a cluster that shares the workspace's folder, or if input and state might not fit into
-the memory that an ingest may use in this process. Preprocessing in Spark SQL is no reason: the few rows of a small
-input are merged and written here in less time than Spark takes to start tasks. The result is the same.
+See the decision record "Two lanes". `ingest_file` runs the chosen lane, and commits its result.
+
+`auto` chooses Spark if there is a cluster that shares the workspace's folder, or if input and state might exceed the
+memory limit for ingests in this process. Preprocessing in Spark SQL does not require the Spark lane: for a small input,
+merging and writing here takes less time than starting Spark tasks. The result is the same.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ if TYPE_CHECKING:
     from odfpy.ingest.retractions import RetractionLimit
 
 _TEXT_GROWS, _PARQUET_GROWS, _STATE_GROWS = 4, 10, 10
-"""Maximum bytes of memory per byte of a file, approximately, as measured."""
+"""Measured maximum of memory per byte of a file: for text, Parquet, and the state of a dataset."""
 
 _PART_BYTES: Final = 64 << 20
 _SHUFFLE_BYTES: Final = 128 << 20
@@ -48,7 +49,7 @@ class Lane:
     """A lane, and the reason for choosing it.
 
     Attributes:
-        is_spark: whether it is the engine's worker.
+        is_spark: whether the lane is the engine's worker.
         reason: the reason, in a few words for the user.
     """
 
@@ -66,10 +67,10 @@ def choose_lane(config: Config, state: ChainState, source: SetPollingSource | Ad
         config: settings of the workspace.
         state: the state of the dataset.
         source: the source that the file belongs to.
-        path: the file, ready to be read.
+        path: path of the file, ready to be read.
 
     Raises:
-        IngestError: the file is gone.
+        IngestError: the file does not exist.
     """
     from odfpy.ingest.read.files import opening
 
@@ -83,7 +84,7 @@ def choose_lane(config: Config, state: ChainState, source: SetPollingSource | Ad
     with opening(str(path)):
         size = path.stat().st_size
     needed = size * (_PARQUET_GROWS if isinstance(source.read, ReadParquet) else _TEXT_GROWS)
-    if isinstance(source.merge, MergeSnapshot):  # the whole current state is compared
+    if isinstance(source.merge, MergeSnapshot):  # compared with the whole current state
         needed += state.data_bytes * _STATE_GROWS
     is_large = needed > parse_size(ingest.memory)
     what = f"input and state may take {format_size(needed)}" if needed else "there is nothing to read"
@@ -92,7 +93,7 @@ def choose_lane(config: Config, state: ChainState, source: SetPollingSource | Ad
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileIngest:
-    """The ingest of one file, as both lanes need it.
+    """The ingest of one file, as input of both lanes.
 
     Attributes:
         dataset: the dataset, with its lock held.
@@ -101,7 +102,7 @@ class FileIngest:
         engines: the engines of the workspace.
         scratch: a folder for the slices and temporary files.
         system_time: system time of the commit.
-        limit: how much a snapshot may retract, None for anything.
+        limit: how much a snapshot may retract, None for no limit.
     """
 
     dataset: StoredDataset
@@ -114,7 +115,7 @@ class FileIngest:
 
 
 def ingest_locally(ingest: FileIngest, keys: DatasetKeys) -> tuple[IngestedData, tuple[str, ...]]:
-    """Read, merge and write in this process; return what to commit, and remarks for the user.
+    """Read, merge and write in this process; return the data to commit, and remarks for the user.
 
     Args:
         ingest: the ingest.
@@ -139,7 +140,7 @@ def ingest_locally(ingest: FileIngest, keys: DatasetKeys) -> tuple[IngestedData,
 
 
 def ingest_by_spark(ingest: FileIngest) -> tuple[IngestedData, tuple[str, ...]]:
-    """Read, merge and write in the engine's worker; return what to commit, and remarks for the user.
+    """Read, merge and write in the engine's worker; return the data to commit, and remarks for the user.
 
     Raises:
         OdfError: nothing can be committed.
@@ -189,7 +190,7 @@ def ingest_by_spark(ingest: FileIngest) -> tuple[IngestedData, tuple[str, ...]]:
 
 
 def _read_rows(ingest: FileIngest) -> tuple[pa.Table, tuple[str, ...]]:
-    """Return the rows of the file, read and preprocessed, and remarks for the user."""
+    """Read and preprocess the file; return the rows, and remarks for the user."""
     from odfpy.ingest.normalize import coerce_inferred_event_time
     from odfpy.ingest.preprocess import preprocess
     from odfpy.ingest.read import read, schema_of
@@ -199,8 +200,8 @@ def _read_rows(ingest: FileIngest) -> tuple[pa.Table, tuple[str, ...]]:
         rows = read(source.read, file.path, name=file.name)
         if schema_of(source.read) is None:
             rows = coerce_inferred_event_time(rows, ingest.dataset.state.vocab)
-    spool = ingest.scratch / "preprocessed"  # a folder of the workspace: it is removed if this process is killed
+    spool = ingest.scratch / "preprocessed"  # in the workspace, which cleans up after killed processes
     try:
         return preprocess(source.preprocess, rows, ingest.engines, spool=spool)
     finally:
-        spool.unlink(missing_ok=True)  # what is mapped into memory stays available
+        spool.unlink(missing_ok=True)  # the memory mapping stays valid

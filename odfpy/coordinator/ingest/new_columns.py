@@ -1,4 +1,4 @@
-"""Warnings about columns: those that a dataset gains from a file, for ever, and those that a file lacks."""
+"""Warnings about columns that a file adds to a dataset permanently, and about columns that a file lacks."""
 
 from __future__ import annotations
 
@@ -38,10 +38,10 @@ def warnings_of_new_columns(new: tuple[str, ...], before: DataSchema) -> tuple[D
 def warnings_of_absent_columns(
     source: SetPollingSource | AddPushSource, path: Path, name: str, event_time: str
 ) -> tuple[DataWarning, ...]:
-    """Return warnings about columns that a source declares and a Parquet file lacks: they become null.
+    """Return warnings about columns that a source declares and a Parquet file lacks: their values become null.
 
-    Text with a header is refused in that case. Members of JSON may be absent, which is how JSON says that there is no
-    value; but a member that differs from a column only in case may be a mistake.
+    Text with a header is refused in that case. In JSON, an absent member means that there is no value; but a member
+    whose name differs from a column's only in case may be a mistake.
 
     Args:
         source: the source.
@@ -59,32 +59,32 @@ def warnings_of_absent_columns(
     from odfpy.ingest.read import schema_of
     from odfpy.ingest.read.parquet import column_names
 
-    declared, there = schema_of(source.read), column_names(path, name)
-    if declared is None or there is None:
+    declared, present = schema_of(source.read), column_names(path, name)
+    if declared is None or present is None:
         return ()
-    absent = [column for column in declared.names if column not in there and column != event_time]
+    absent = [column for column in declared.names if column not in present and column != event_time]
     if not absent:
         return ()
-    others = [column for column in there if column not in declared.names]
+    others = [column for column in present if column not in declared.names]
     what = "column" if len(absent) == 1 else "columns"
     message = f"{name} has no {what} {', '.join(map(repr, absent))}: null in each of its rows"
-    if meant := [column for one in absent for column in nearest(one, others)]:
+    if meant := [column for absent_name in absent for column in nearest(absent_name, others)]:
         message += f"; it has {', '.join(map(repr, dict.fromkeys(meant)))}, which is not ingested"
     return (DataWarning(WarningKind.COLUMNS, message, len(absent), tuple(absent)),)
 
 
 def _of_members(read: ReadNdJson, path: Path, name: str) -> tuple[DataWarning, ...]:
-    """Return warnings about columns that the first records lack, but that have members differing in case."""
+    """Return warnings about columns that the first records lack, but that match a member except for case."""
     from odfpy.ingest.read import schema_of
     from odfpy.ingest.read.json_records import member_names
 
     declared = schema_of(read)
     if declared is None:
         return ()
-    there = member_names(path)
-    others = {alike_name(member): member for member in sorted(there - set(declared.names))}
+    present = member_names(path)
+    others = {alike_name(member): member for member in sorted(present - set(declared.names))}
     absent = {column: others[alike_name(column)] for column in declared.names if alike_name(column) in others}
-    absent = {column: other for column, other in absent.items() if column not in there}
+    absent = {column: other for column, other in absent.items() if column not in present}
     if not absent:
         return ()
     differences = ", ".join(f"{other!r} and not {column!r}" for column, other in absent.items())

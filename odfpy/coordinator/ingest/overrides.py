@@ -13,7 +13,7 @@ class Overrides:
 
     Attributes:
         retractions: whether a snapshot may retract any number of rows.
-        future: whether blocks may lie in the future, by the clock of this machine or of the source.
+        future: whether blocks may have a system time in the future, by the clock of this machine or of the source.
     """
 
     retractions: bool = False

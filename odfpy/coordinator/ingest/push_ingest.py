@@ -40,7 +40,7 @@ INPUT_FORMATS: dict[str, type[ReadStep]] = {
     "esrishapefile": ReadEsriShapefile,
     "parquet": ReadParquet,
 }
-"""Names of input formats, each with its read step."""
+"""Read steps by the name of the input format."""
 
 
 def ingest(
@@ -58,7 +58,7 @@ def ingest(
         progress: called with the progress.
 
     Raises:
-        OdfError: the file at fault was not ingested, nor any file after it.
+        OdfError: a file could not be ingested; files after it were not ingested either.
     """
     _check_files(request)
     with stage("find datasets"):
@@ -73,7 +73,7 @@ def ingest(
             folder.mkdir()
             started = time.monotonic()
             file = SourceFile.dated(path, name, request.event_time)
-            # Each file is a commit, so the dataset is reloaded: the next file is merged with the rows of this one.
+            # Each file is a commit, so the dataset is reloaded: the next file must be merged with the rows of this one.
             with (
                 stage(str(dataset.handle), is_subject=True) as profile,
                 reporting_rows(progress, str(dataset.handle), name),
@@ -90,10 +90,10 @@ def ingest(
 
 
 def _check_files(request: IngestRequest) -> None:
-    """Check that there is something to read, before the dataset is locked.
+    """Check that all inputs exist, before the dataset is locked.
 
     Raises:
-        UsageError: nothing was named, or something that is not a file.
+        UsageError: there is no input, or one is not a file.
         NotFound: a file does not exist.
     """
     if not request.files and request.stdin is None:
@@ -109,7 +109,7 @@ def _check_files(request: IngestRequest) -> None:
 
 
 def _inputs(request: IngestRequest, scratch: Path) -> list[tuple[Path, str]]:
-    """Return the path of each input and its name in messages; pipes and the stream are copied to files."""
+    """Return path and display name of each input; pipes and the stream are copied to files."""
     inputs = [
         (_of_pipe(file, scratch / f"pipe-{number}") if file.is_fifo() else file, str(file))
         for number, file in enumerate(request.files)
@@ -120,7 +120,7 @@ def _inputs(request: IngestRequest, scratch: Path) -> list[tuple[Path, str]]:
 
 
 def _failed(error: OdfError, dataset: str, untried: Sequence[str]) -> OdfError:
-    """Return the error of a file, with the name of the dataset and the remaining files, which have not been tried."""
+    """Return the error of a file with the name of the dataset, and with the remaining files that were not tried."""
     message = error.message if error.message.startswith(dataset) else f"{dataset}: {error.message}"
     if untried:
         more = f" and {len(untried) - 1} more" if len(untried) > 1 else ""
@@ -129,7 +129,7 @@ def _failed(error: OdfError, dataset: str, untried: Sequence[str]) -> OdfError:
 
 
 def _of_pipe(file: Path, target: Path) -> Path:
-    """Copy the content of a pipe, such as `<(...)` of a shell, to a file: formats are read more than once."""
+    """Copy the content of a pipe, such as `<(...)` of a shell, to a file: some readers read it more than once."""
     try:
         with file.open("rb") as stream:
             return _spool(stream, target)
@@ -147,10 +147,10 @@ def _spool(stream: BinaryIO, path: Path) -> Path:
 
 
 def with_format(source: AddPushSource, input_format: str | None) -> AddPushSource:
-    """Return the source with another read step for this input, which retains the schema.
+    """Return the source with the read step of another input format, and the same schema.
 
     Raises:
-        UsageError: there is no such format.
+        UsageError: the format is unknown.
     """
     if input_format is None:
         return source

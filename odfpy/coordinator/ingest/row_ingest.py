@@ -1,4 +1,4 @@
-"""Ingest of rows that a program has made, together with the files that they link to."""
+"""Ingest of rows created by a program, together with their linked files."""
 
 from __future__ import annotations
 

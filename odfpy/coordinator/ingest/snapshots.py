@@ -25,12 +25,12 @@ if TYPE_CHECKING:
 
 
 def retraction_limit(dataset: StoredDataset, strategy: MergeStrategy, overrides: Overrides) -> RetractionLimit | None:
-    """Return how much one snapshot may retract, None for strategies whose input states its retractions itself.
+    """Return how much one snapshot may retract; None for strategies whose input has explicit retractions.
 
     Args:
         dataset: the dataset.
         strategy: the merge strategy.
-        overrides: the exceptions that the user makes.
+        overrides: exceptions that the user allows.
 
     Raises:
         MalformedManifest: the settings of the dataset are damaged; the message names the file.
@@ -46,8 +46,8 @@ def retraction_limit(dataset: StoredDataset, strategy: MergeStrategy, overrides:
 def require_whole(source: SetPollingSource | AddPushSource, path: Path, name: str) -> None:
     """Check that a CSV file has the header that its source declares.
 
-    Without it, the first row would silently be lost. An empty file is refused only for snapshots: other strategies lose
-    nothing by it. Other formats show by themselves whether they are complete.
+    Without the header, the first row would silently be lost. An empty file is refused only for snapshots: other
+    strategies lose no rows. Other formats show by themselves whether they are complete.
 
     Args:
         source: the source.
@@ -55,8 +55,8 @@ def require_whole(source: SetPollingSource | AddPushSource, path: Path, name: st
         name: the name of the file in messages.
 
     Raises:
-        HeaderMissing: it has no header.
-        IngestError: it cannot be read.
+        HeaderMissing: the file has no header.
+        IngestError: the file cannot be read.
     """
     if not isinstance(source.read, ReadCsv) or not source.read.header:
         return
@@ -79,7 +79,7 @@ def warnings_ahead(
         inputs: the inputs that the next pull would ingest.
 
     Raises:
-        HeaderMissing: a local file has no header; a pull would raise the same.
+        HeaderMissing: a local file has no header; a pull would raise the same error.
     """
     if not source.prepare:
         for item in inputs:

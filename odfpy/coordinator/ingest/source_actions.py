@@ -1,4 +1,4 @@
-"""The actions of sources on the machine that pulls, described for approval by its user."""
+"""Actions of sources on the machine that runs a pull, described for approval by the user."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class KnownSource:
     Attributes:
         handle: handle of the dataset.
         name: name of a push source; None for a polling source.
-        actions: what the source does on this machine.
+        actions: actions of the source on this machine.
         is_approved: whether it is approved.
     """
 
@@ -48,7 +48,7 @@ class KnownSource:
 
 
 def known_sources(dataset: StoredDataset) -> Iterator[KnownSource]:
-    """Yield the sources of a dataset that are in force."""
+    """Yield the current sources of a dataset."""
     for source in dataset.state.sources:
         yield KnownSource(
             handle=dataset.handle,
@@ -87,8 +87,8 @@ def _fetching(fetch: FetchStep, root: Path) -> Iterator[Action]:
         case FetchContainer():
             words = shlex.join([*(fetch.command or ()), *(fetch.args or ())])
             yield Action(f"runs the image {fetch.image}{f' with {words}' if words else ''}", reaches_out=True)
-            named = [one.name for one in fetch.env or () if one.value is None]
-            texts = [fetch.image, words, *(one.value or "" for one in fetch.env or ())]
+            named = [variable.name for variable in fetch.env or () if variable.value is None]
+            texts = [fetch.image, words, *(variable.value or "" for variable in fetch.env or ())]
             yield from _settings([*texts, *(f"${{{{ env.{name} }}}}" for name in named)], "the image")
         case FetchMqtt():
             yield Action(f"listens to the broker {without_secrets(fetch.host)}, port {fetch.port}", reaches_out=False)
@@ -108,14 +108,14 @@ def _of_url(url: str, root: Path) -> Iterator[Action]:
 
 
 def _of_files(pattern: str, root: Path) -> Action:
-    """Return the action of reading files by a pattern; the text before its first wildcard is their location."""
+    """Return the action of reading files by a pattern; the text before the first wildcard determines their location."""
     plain = pattern.split("*", 1)[0].split("?", 1)[0].split("[", 1)[0]
     leads_up = ".." in PurePosixPath(pattern[len(plain) :]).parts
     return _reading(pattern, is_inside=not leads_up and _is_inside(plain, root) and "${{" not in pattern)
 
 
 def _of_file(path: str, root: Path) -> Action:
-    """Return the action of reading the path of a URL: nothing in it is a wildcard, and %2e%2e means `..`, too."""
+    """Return the action of reading the file of a URL: its path has no wildcards, and may encode `..` as %2e%2e."""
     decoded = unquote(path)
     return _reading(path, is_inside=_is_inside(decoded, root) and "${{" not in decoded)
 

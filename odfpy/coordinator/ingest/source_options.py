@@ -1,4 +1,4 @@
-"""Settings of a workspace for particular kinds of sources."""
+"""Settings for particular kinds of sources."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from odfpy.settings.sections import ContainerSection, EthereumSection, FetchSect
 
 
 def source_options(config: Config) -> SourceOptions:
-    """Return the settings in force."""
+    """Return the source settings that a configuration defines."""
     container, ethereum = config.section(ContainerSection), config.section(EthereumSection)
     return SourceOptions(
         batch_size=config.section(FetchSection).batch_size,

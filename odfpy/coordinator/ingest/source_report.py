@@ -1,4 +1,4 @@
-"""Report on the sources of a dataset: how far they have been ingested, and with what outcome."""
+"""Report on the sources of a dataset: their progress and their last commits."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class SourceReport:
 
     Attributes:
         handle: handle of the dataset.
-        copied_from: where a copy is pulled from; its sources are then those of the original, and are not used here.
+        copied_from: the location that a copy is pulled from; its sources belong to the original, and are not used here.
         polling_source: the source that `odf pull` fetches from.
         push_sources: the sources that `odf ingest` writes to.
         states: the states of the sources.
@@ -66,7 +66,7 @@ def source_report(dataset: StoredDataset, num_commits: int, *, copied_from: str 
     Args:
         dataset: the dataset.
         num_commits: the maximum number of commits to list, newest first.
-        copied_from: where the dataset is pulled from, None for its own source.
+        copied_from: the location that the dataset is pulled from; None if it is not a copy.
 
     Raises:
         UsageError: the dataset is derivative.
@@ -90,7 +90,7 @@ def source_report(dataset: StoredDataset, num_commits: int, *, copied_from: str 
 
 def _commits(dataset: StoredDataset, count: int) -> tuple[SourceCommit, ...]:
     try:
-        found = ((hashed, hashed.block.event) for hashed in dataset.chain.iter_blocks())
+        events = ((hashed, hashed.block.event) for hashed in dataset.chain.iter_blocks())
         commits = (
             SourceCommit(
                 block=hashed.hash,
@@ -100,7 +100,7 @@ def _commits(dataset: StoredDataset, count: int) -> tuple[SourceCommit, ...]:
                 state=event.new_source_state,
                 watermark=event.new_watermark,
             )
-            for hashed, event in found
+            for hashed, event in events
             if isinstance(event, AddData)
         )
         return tuple(islice(commits, count))

@@ -1,12 +1,12 @@
 """`odf ingest --watch`: ingest the files of a folder as they arrive, each once.
 
-The chain itself records what has been ingested, as the source state of each commit. So nothing is forgotten or
-ingested twice, whenever the watch is killed. Files are neither moved nor changed.
+The chain records ingested files in the source state of each commit. So if the watch is killed, no file is lost or
+ingested twice. Files are neither moved nor changed.
 
-    1. scan the folder for files that are new and complete
-    2. ingest each, sorted by name, in a separate commit
+    1. scan the folder for new and complete files
+    2. ingest each in a separate commit, sorted by name
     3. report files that cannot be ingested, and skip them until they change
-    4. if nothing arrives for a long time, the watermark may follow system time, depending on the dataset's settings
+    4. if no file arrives for a long time, the watermark may follow system time, depending on the dataset's settings
     5. wait, and start again
 """
 
@@ -77,7 +77,7 @@ class FolderWatcher:
         """Watch until interrupted between two files; yield one result for each file.
 
         Raises:
-            UsageError: there is no such folder or source.
+            UsageError: the folder or the source does not exist.
             OdfError: the folder or the dataset can no longer be read.
         """
         if not self.folder.is_dir():
@@ -88,10 +88,10 @@ class FolderWatcher:
         while True:
             try:
                 self.progress(Progress(str(dataset.handle), f"watching {self.folder}"))
-                found = list(files_in(self.folder, self.pattern))
-                ready = seen.ready(found, time.monotonic())
+                files = list(files_in(self.folder, self.pattern))
+                ready = seen.ready(files, time.monotonic())
                 ready = [stamp for stamp in ready if not is_being_written(self.folder / stamp.name)]
-                moved = None if seen.lacks(found) else self._advance_idle_watermark()
+                moved = None if seen.lacks(files) else self._advance_idle_watermark()
                 if not ready and moved is None:
                     self.pause()
             except KeyboardInterrupt:

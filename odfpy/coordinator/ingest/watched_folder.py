@@ -1,7 +1,7 @@
 """Rules of `odf ingest --watch`: which files of a folder are new and complete.
 
-A file is identified by its name, size and modification time. It is complete when these have not changed for a while,
-and, as far as the system can tell, no process has it open for writing. Hidden files, and those with typical names of
+A file is identified by its name, size and modification time. It is complete if these have not changed for a while, and,
+as far as the system can detect, no process has it open for writing. Hidden files, and files with typical names of
 unfinished files, are ignored.
 """
 
@@ -21,7 +21,7 @@ from odfpy.data.timestamp import Timestamp
 from odfpy.errors import IngestError, InvalidValue, OdfError
 
 STATE_KIND = "odfpy/watched-file"
-"""Kind of the source state that names the last ingested file."""
+"""Kind of the source state with the last ingested file."""
 
 _UNFINISHED = (".tmp", ".temp", ".part", ".partial", ".filepart", ".crdownload", ".download", ".swp", "~")
 
@@ -62,7 +62,7 @@ class FileStamp:
 
 
 class WatchedFolder:
-    """The known files of a folder.
+    """The known files of a folder, and their states.
 
     Attributes:
         settle: seconds for which a file must not change.
@@ -76,35 +76,35 @@ class WatchedFolder:
         for stamp in taken_in:
             self.mark_ingested(stamp)
 
-    def ready(self, found: Iterable[FileStamp], now: float) -> list[FileStamp]:
+    def ready(self, files: Iterable[FileStamp], now: float) -> list[FileStamp]:
         """Return new files that have not changed for long enough, in the order of their names.
 
         Args:
-            found: all files in the folder.
+            files: all files in the folder.
             now: seconds by a monotonic clock.
         """
-        new = [stamp for stamp in sorted(found) if self._is_new(stamp)]
+        new = [stamp for stamp in sorted(files) if self._is_new(stamp)]
         self._since = {stamp: self._since.get(stamp, now) for stamp in new}
         return [stamp for stamp in new if stamp in self._since and now - self._since[stamp] >= self.settle]
 
-    def lacks(self, found: Iterable[FileStamp]) -> bool:
-        """Return whether some of the files have not been ingested, for whatever reason."""
-        return any(stamp not in self._taken_in.get(stamp.name, ()) for stamp in found)
+    def lacks(self, files: Iterable[FileStamp]) -> bool:
+        """Return whether any of the files has not been ingested, for any reason."""
+        return any(stamp not in self._taken_in.get(stamp.name, ()) for stamp in files)
 
     def was_ingested_before(self, stamp: FileStamp) -> bool:
-        """Return whether the file, with other content, has been ingested before."""
+        """Return whether a file of this name has been ingested, possibly with other content."""
         return stamp.name in self._taken_in
 
     def mark_ingested(self, stamp: FileStamp) -> None:
-        """Remember that a file has been ingested."""
+        """Record that a file has been ingested."""
         self._taken_in.setdefault(stamp.name, set()).add(stamp)
 
     def refuse(self, stamp: FileStamp) -> None:
-        """Ignore a file until it changes."""
+        """Ignore a file until its size or modification time changes."""
         self._refused[stamp.name] = stamp
 
     def postpone(self, stamp: FileStamp, until: float) -> None:
-        """Ignore a file until some time of the clock."""
+        """Ignore a file until a time of the monotonic clock."""
         self._since[stamp] = until - self.settle
 
     def _is_new(self, stamp: FileStamp) -> bool:
@@ -139,9 +139,9 @@ def _stamp(entry: os.DirEntry[str]) -> FileStamp | None:
 
 
 def is_being_written(path: Path) -> bool:
-    """Return whether some process has a file open for writing; False also where the system cannot tell.
+    """Return whether a process has a file open for writing; False if the system cannot detect it.
 
-    Linux grants a read lease only while there is no writer: on local disks, to the file's owner.
+    Linux grants a read lease only while there is no writer; leases work on local disks, for the file's owner.
     """
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)

@@ -1,7 +1,7 @@
 """Watermarks of root datasets: moved by policy, with or without new rows, or manually.
 
-The policy is part of the dataset's settings; its results are in the blocks. With rows, the watermark moves in the
-commit of the rows (`odfpy.coordinator.ingest.ingest`), otherwise in a commit of its own.
+The policy is part of the dataset's settings; its results are recorded in blocks. The watermark moves in the commit of
+new rows (`odfpy.coordinator.ingest.ingest`), or in a separate commit.
 """
 
 from __future__ import annotations
@@ -29,20 +29,20 @@ FUTURE: Final = "it is in the future: until then, all rows will be late"
 
 
 def settings_of(dataset: StoredDataset) -> Config:
-    """Return the settings of a root dataset that was made here.
+    """Return the settings of a root dataset that is not a copy.
 
     Raises:
-        UsageError: it is derivative, or a copy.
+        UsageError: the dataset is derivative, or a copy.
     """
     require_own_watermark(dataset)
     return Config.of_dataset(dataset.folder)
 
 
 def require_own_watermark(dataset: StoredDataset) -> None:
-    """Check that a dataset has its own watermark.
+    """Check that a dataset determines its own watermark.
 
     Raises:
-        UsageError: its watermark follows from its inputs, or comes with the blocks of the original.
+        UsageError: its watermark is determined by its inputs, or copied with the blocks of the original.
     """
     from odfpy.coordinator.transfer.known_remotes import KnownRemotes
 
@@ -70,12 +70,11 @@ def policy_of(dataset: StoredDataset) -> WatermarkPolicy:
 
 
 def idle_watermark(dataset: StoredDataset, *, rate_limited: bool = False) -> Timestamp | None:
-    """Return where the policy moves the watermark if the source has nothing new; None where it would not move.
+    """Return the watermark that the policy sets if the source has nothing new; None if it does not move.
 
     Args:
         dataset: a root dataset.
-        rate_limited: whether to move it at most once in the time after which a source counts as idle, for frequent
-            callers.
+        rate_limited: whether to move it at most once per idle interval, for frequent callers.
     """
     policy, state = policy_of(dataset), dataset.state
     now = commit_time(state)
@@ -90,14 +89,14 @@ def idle_watermark(dataset: StoredDataset, *, rate_limited: bool = False) -> Tim
 def advance_idle_watermark(dataset: StoredDataset, *, rate_limited: bool = False) -> PullResult | None:
     """Advance the watermark with system time, by the policy for a source that has nothing new.
 
-    The caller holds the dataset's lock, and has checked the source. Returns None if the watermark does not move.
+    Requires the dataset's lock; the caller has polled the source. Returns None if the watermark does not move.
     """
     watermark = idle_watermark(dataset, rate_limited=rate_limited)
     return None if watermark is None else replace(_move(dataset, watermark), notes=(FOLLOWS,))
 
 
 def with_idle_watermark(dataset: StoredDataset, result: PullResult) -> PullResult:
-    """Return the result of a pull, with the idle watermark of the policy if no rows came.
+    """Return the result of a pull; if it has no rows, apply the idle watermark of the policy first.
 
     Args:
         dataset: a root dataset, with its lock held.

@@ -1,1 +1,1 @@
-"""Lineage: graphs of datasets, their order, their cycles, and trees for people."""
+"""Lineage: graphs of datasets, their order and cycles, and trees for display."""

@@ -1,4 +1,4 @@
-"""Cycles in a workspace: how they are reported, and which command breaks them.
+"""Cycles in a workspace: error messages, and the command that breaks the cycle.
 
 `odf add`, `odf reset` and `odf merge` reject cycles. But copies from other locations, older releases or manual
 changes may introduce one.
@@ -17,7 +17,7 @@ from odfpy.errors import OdfError
 
 InputsOf = Callable[[DatasetId], Sequence[DatasetId]]
 Before = list[tuple[Timestamp, int]]
-"""When a dataset got the query that closes the cycle, and the number of the previous block; empty if always."""
+"""Time of the query that closes the cycle, and number of the block before it; empty if no such query was found."""
 
 _OTHER_INPUTS = (
     "change the inputs of one of them: edit its manifest (`odf show` prints it), and run `odf add --replace`"
@@ -25,7 +25,7 @@ _OTHER_INPUTS = (
 
 
 def is_copy(dataset: StoredDataset) -> bool:
-    """Return whether a dataset is pulled from another location, so that nothing is derived here; damage is ignored."""
+    """Return whether a dataset is pulled from another location, so that it is not derived here; damage is ignored."""
     from odfpy.repository.registry import Aliases  # parses YAML: imported only if there is a cycle
 
     try:
@@ -37,12 +37,12 @@ def is_copy(dataset: StoredDataset) -> bool:
 def cycle_error_of(
     way: Sequence[StoredDataset], inputs_of: InputsOf, known: dict[DatasetId, Before]
 ) -> DependencyCycle:
-    """Return the error for datasets that are derived from each other, with a hint that fixes it.
+    """Return the error for datasets that are derived from each other, with a hint for a fix.
 
     Args:
         way: the datasets of the cycle; the first one is also the last.
         inputs_of: returns the inputs of each dataset in the workspace.
-        known: cache of facts about datasets; it is extended.
+        known: cache of query times by dataset; it is extended.
     """
     for dataset in way:
         if dataset.handle.id not in known:
@@ -55,10 +55,10 @@ def _way_out(members: Sequence[StoredDataset], known: Mapping[DatasetId, Before]
     own = [dataset for dataset in members if not is_copy(dataset)]
     if not own:
         return f"They are copies: `odf delete --force {members[0].handle}` removes one; inform its publisher."
-    found = [(since, number, dataset) for dataset in own for since, number in known[dataset.handle.id]]
-    if not found:
+    candidates = [(since, number, dataset) for dataset in own for since, number in known[dataset.handle.id]]
+    if not candidates:
         return f"Either {_OTHER_INPUTS}; or `odf delete --force {own[0].handle}`."
-    _, number, latest = max(found, key=lambda item: item[0])
+    _, number, latest = max(candidates, key=lambda item: item[0])
     name = latest.handle
     return f"`odf reset {name} {number}` resets {name} to its previous query; or {_OTHER_INPUTS}."
 
@@ -80,11 +80,11 @@ def _before_the_cycle(dataset: StoredDataset, inputs_of: InputsOf) -> Before:
 
 
 def path_of_cycle(dataset_id: DatasetId, inputs: Sequence[DatasetId], inputs_of: InputsOf) -> tuple[DatasetId, ...]:
-    """Return the path from a dataset back to itself, if it had these inputs; empty if there would be none.
+    """Return the path from a dataset back to itself, if it had given inputs; empty if there is none.
 
     Args:
         dataset_id: id of the dataset.
-        inputs: the inputs that it would have.
+        inputs: the assumed inputs of the dataset.
         inputs_of: returns the inputs of any dataset.
     """
     seen = DependencyOrder(lambda item: inputs if item == dataset_id else inputs_of(item))

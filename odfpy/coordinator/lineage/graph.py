@@ -1,7 +1,7 @@
 """The graph of datasets, as pure functions over ids and their inputs.
 
-Nothing here recurses: chains of datasets may be thousands long. Cycles are errors, but a workspace may have them. So
-sorting never fails; callers that cannot handle a cycle check for it.
+Nothing here is recursive: chains of datasets may have thousands of members. Cycles are errors, but a workspace may have
+them. So sorting never fails; callers that cannot handle a cycle check for it.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ class CycleInWorkspace(DependencyCycle, code="E103"):
 
 
 def cycle_error(names: Sequence[str], *, hint: str, error: type[DependencyCycle] = DependencyCycle) -> DependencyCycle:
-    """Return the error for a circle.
+    """Return the error for a cycle.
 
     Args:
         names: the datasets of the cycle; the first one is also the last.
-        hint: how to break it.
-        error: class of the error: the cycle would be created, or exists.
+        hint: how to break the cycle.
+        error: class of the error, which depends on whether the cycle exists already.
     """
     left_out = len(names) - _SHOWN
     shown = names if left_out <= 1 else [*names[: _SHOWN - 1], f"... ({left_out} more)", names[-1]]
@@ -40,7 +40,7 @@ def cycle_error(names: Sequence[str], *, hint: str, error: type[DependencyCycle]
 
 
 class DependencyOrder(Generic[Node]):
-    """A topological order of nodes and their dependencies, inputs first; computed on demand.
+    """Topological order of nodes and their dependencies, inputs first; computed on demand.
 
     Attributes:
         nodes: all nodes so far; those of a cycle are adjacent.
@@ -54,13 +54,13 @@ class DependencyOrder(Generic[Node]):
         self.extend(nodes)
 
     def extend(self, nodes: Iterable[Node]) -> None:
-        """Add nodes and their dependencies, in the given order as far as possible."""
+        """Add nodes and their dependencies, preserving the given order as far as possible."""
         for node in nodes:
             if node not in self._seen:
                 self._explore(node)
 
     def cycle_of(self, node: Node) -> frozenset[Node]:
-        """Return all nodes that depend on a node and that it depends on; none if it does not depend on itself."""
+        """Return the strongly connected component of a node; empty if the node does not depend on itself."""
         self.extend([node])
         return self._cycles.get(node, frozenset())
 
@@ -82,9 +82,9 @@ class DependencyOrder(Generic[Node]):
         return ()
 
     def _explore(self, start: Node) -> None:
-        """Tarjan's search for strongly connected components, which finds them inputs first."""
+        """Run Tarjan's algorithm for strongly connected components, which finds components of inputs first."""
         low: dict[Node, int] = {}
-        open_nodes: dict[Node, None] = {}  # on the current path, or in a cycle with a node of it
+        open_nodes: dict[Node, None] = {}  # on the current path, or in a cycle with a node of the path
         path = [(start, self._entered(start, low, open_nodes))]
         while path:
             node, inputs = path[-1]

@@ -9,7 +9,7 @@ from odfpy.provenance.graph import Graph, GraphEdge, GraphNode
 
 
 def lineage_graph(tree: LineageNode) -> Graph:
-    """Return a box for each dataset, however often it is an input."""
+    """Return a graph with one box for each dataset, even if it is an input several times."""
     nodes = {node.handle.id: node for node in tree.walk()}
     layers = _layers(tree, nodes)
     edges = [
@@ -22,7 +22,7 @@ def lineage_graph(tree: LineageNode) -> Graph:
 
 
 def _layers(tree: LineageNode, nodes: dict[DatasetId, LineageNode]) -> dict[DatasetId, int]:
-    """Return the layer of each dataset: the length of the longest path from the first one."""
+    """Return the layer of each dataset: the length of the longest path from the root of the tree."""
     followed = {
         key: [item.handle.id for item in node.inputs if not item.is_above] for key, node in nodes.items()
     }  # without the edges that close a cycle

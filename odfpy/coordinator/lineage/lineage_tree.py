@@ -1,4 +1,4 @@
-"""Trees of the inputs of datasets, of any depth, also with cycles."""
+"""Trees of the inputs of datasets, of any depth, including cycles."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from odfpy.coordinator.storage.results import LineageNode
 
 
 class LineageTrees(Generic[Node]):
-    """Makes trees; that of an input of several datasets is made once.
+    """Builder of trees; the tree of a shared input is built once.
 
-    A cycle is followed once, from where it is entered: a repeated dataset has no inputs, and is marked.
+    A cycle is followed once, from its entry: a repeated dataset is marked, and has no inputs.
     """
 
     def __init__(
@@ -22,14 +22,14 @@ class LineageTrees(Generic[Node]):
         """
         Args:
             inputs_of: returns the direct inputs of a dataset.
-            make: the node of a dataset over those of its inputs.
+            make: creates the node of a dataset from the nodes of its inputs.
         """
         self._inputs_of = inputs_of
         self._make = make
         self._made: dict[Node, LineageNode] = {}
 
     def tree(self, top: Node) -> LineageNode:
-        """Return a dataset over everything that it is derived from."""
+        """Return the tree of a dataset and all its direct and indirect inputs."""
         order = DependencyOrder(lambda node: () if node in self._made else self._inputs_of(node), [top])
         for node in order.nodes:
             if node not in self._made and not order.cycle_of(node):

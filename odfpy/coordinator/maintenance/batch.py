@@ -1,7 +1,7 @@
-"""Batch verification: a derivative is compared with its whole query, run once with plain Spark.
+"""Batch verification: compare a derivative with the result of its query over all input data, run with plain Spark.
 
-A replay computes a result in the same way as before, so it cannot detect a wrong result. The batch shares neither code
-nor a process with the original run: a separate engine is started for it, and stopped afterwards.
+A replay computes a result in the same way as before, so it cannot detect a wrong result. The batch query shares neither
+code nor a process with the original run: it has its own engine, which is stopped afterwards.
 """
 
 from __future__ import annotations
@@ -42,12 +42,12 @@ _UNSAID: Final = "Differences may be correct, since an input retracts rows that 
 
 @dataclass(frozen=True, slots=True)
 class ReplayedTransform:
-    """A transform of a derivative at which the comparison is made.
+    """A transform of a derivative, at which the comparison is made.
 
     Attributes:
         hashed: the block of the transform.
         state: the chain state after it.
-        has_changed: whether another query has made some of the rows.
+        has_changed: whether some of the rows were computed by another query.
     """
 
     hashed: HashedBlock
@@ -56,34 +56,34 @@ class ReplayedTransform:
 
 
 def moments(blocks: Sequence[HashedBlock], states: Sequence[ChainState], *, each: bool) -> list[ReplayedTransform]:
-    """Return the last transform of a chain, or each.
+    """Return the last transform of a chain, or all of them.
 
     Args:
         blocks: the blocks of the chain, oldest first.
         states: the states after each of them.
         each: whether to return all transforms instead of the last one.
     """
-    found: list[ReplayedTransform] = []
+    transforms: list[ReplayedTransform] = []
     for hashed, state in zip(blocks, states, strict=True):
         if isinstance(hashed.block.event, ExecuteTransform):
-            before = found[-1] if found else None
-            found.append(
+            before = transforms[-1] if transforms else None
+            transforms.append(
                 ReplayedTransform(hashed, state, before is not None and (before.has_changed or _differ(before, state)))
             )
-    return found if each else found[-1:]
+    return transforms if each else transforms[-1:]
 
 
 def _differ(before: ReplayedTransform, state: ChainState) -> bool:
-    one, other = before.state.set_transform, state.set_transform
-    return one is not None and other is not None and not is_same_query(one, other)
+    left, right = before.state.set_transform, state.set_transform
+    return left is not None and right is not None and not is_same_query(left, right)
 
 
 class BatchVerifier:
-    """Compares datasets with their queries run once, in an engine that it starts on demand."""
+    """Compares datasets with the results of their queries, in an engine that it starts on demand."""
 
     def __init__(self, storage: Storage, config: Config) -> None:
         settings = engine_settings(storage, config)
-        # On this machine, whatever cluster computed the rows, to detect faults of the cluster.
+        # Run on this machine even if a cluster computed the rows, to detect faults of the cluster.
         master = "local[*]" if settings.is_cluster else settings.master
         alone = replace(settings, master=master, host=None, storage=None, properties=None, jobs_only=True)
         self._storage = storage
@@ -91,11 +91,11 @@ class BatchVerifier:
         self._is_used = False
 
     def compare(self, dataset: StoredDataset, moment: ReplayedTransform) -> BatchComparison | None:
-        """Compare the state of a dataset at a moment with its query; return None if it had no columns yet.
+        """Compare the state of a dataset at a transform with its query; return None if the dataset had no columns yet.
 
         Raises:
             InvalidQuery, EngineError: the batch query fails.
-            EngineUnavailable: its engine does not start, or dies.
+            EngineUnavailable: the engine does not start, or dies.
         """
         block = moment.hashed
         answer = self._answer(dataset, moment)
@@ -120,12 +120,12 @@ class BatchVerifier:
             folder = Path(run.new_data_path).parent
             self._is_used = True
             answer = self._engine.run_job(JOB, json.dumps(to_tree(request)), folder, reads)
-        found: BatchAnswer = from_tree(BatchAnswer, json.loads(answer))
-        return found
+        batch_answer: BatchAnswer = from_tree(BatchAnswer, json.loads(answer))
+        return batch_answer
 
     @contextmanager
     def _request(self, dataset: StoredDataset, moment: ReplayedTransform) -> Iterator[BatchRequest | None]:
-        """Yield the request for a moment; its files exist within the block."""
+        """Yield the batch request for a transform; its files exist during the block."""
         event, state = moment.hashed.block.event, moment.state
         output = output_so_far(dataset, state)
         if output is None or not isinstance(event, ExecuteTransform):
@@ -139,14 +139,14 @@ class BatchVerifier:
             yield BatchRequest(replace(run, query_changed=moment.has_changed), output, MAX_COUNT)
 
     def close(self) -> None:
-        """Stop the engine if one was started; after a job that another verification may have submitted."""
+        """Stop the engine if one was started; jobs of other verifications are finished first."""
         if self._is_used:
             with suppress(EngineUnavailable):
                 stop_engine(self._storage.batch_run)
 
 
 def _from_first_row(item: InputInterval) -> InputInterval:
-    """Return the interval of an input from its first row to the end of an interval."""
+    """Return an interval of an input extended back to its first row."""
     covered = item.interval
     return replace(
         item,
@@ -160,7 +160,7 @@ def _from_first_row(item: InputInterval) -> InputInterval:
     )
 
 
-# --- What a report says ----------------------------------------------------------------------------------------------
+# --- Findings --------------------------------------------------------------------------------------------------------
 
 
 def finding_of(comparison: BatchComparison) -> Finding | None:
@@ -170,8 +170,8 @@ def finding_of(comparison: BatchComparison) -> Finding | None:
         return _finding(comparison, Severity.WARNING, f"Not compared with the batch result: {answer.obstacle}")
     if answer.is_equal:
         return None
-    said = ((answer.missing, "missing"), (answer.extra, "too many"), (answer.differing, "with different values"))
-    counts = ", ".join(f"{count} {'row' if count == 1 else 'rows'} {what}" for count, what in said if count)
+    kinds = ((answer.missing, "missing"), (answer.extra, "too many"), (answer.differing, "with different values"))
+    counts = ", ".join(f"{count} {'row' if count == 1 else 'rows'} {what}" for count, what in kinds if count)
     message = f"The state of the dataset differs from the result of its query, run once: {counts}"
     message = ". ".join([message, *answer.remarks])
     if answer.taken_back:

@@ -1,16 +1,16 @@
 """`odf compact`: rewrite many small slices as fewer, larger ones, together with the history.
 
-    1. group neighboring AddData blocks of a root dataset, each group to become one slice; other blocks, including those
+    1. group neighboring AddData blocks of a root dataset; each group becomes one slice. Other blocks, including those
        that change the schema, separate groups
-    2. check the slices of a group against their hashes, so that no damage gets a hash of its own
+    2. check the slices of a group against their hashes, so that damaged data is not stored under a new hash
     3. write the rows unchanged, with their offsets, operations and times, into one slice in a scratch folder
-    4. put the slices and the new blocks beside the old ones
+    4. add the slices and the new blocks to the dataset
     5. move the head
 
 Rows, their links, offsets, the last watermark and the source states are retained; intermediate watermarks take effect
 at the end of their group. Blocks are not merged if the result would be a block without changes. Groups are filled from
-the first block on, and blocks keep their times. So full groups are unchanged by a further compaction, and compacting a
-history has the same result for everybody.
+the first block on, and blocks keep their times. So full groups are unchanged by a further compaction, and compacting
+the same history always has the same result.
 """
 
 from __future__ import annotations
@@ -72,11 +72,11 @@ class CompactResult:
     """The result of a compaction, or of its dry run.
 
     Attributes:
-        old_head: the head before.
-        new_head: the head after; None for a plan, the old head if there is nothing to do.
+        old_head: hash of the head before the compaction.
+        new_head: hash of the head after the compaction; None for a plan, the old head if there is nothing to do.
         blocks: number of blocks before and after.
         slices: number of slices before and after.
-        downstream: the derivatives that have to be rebuilt.
+        downstream: the derivatives that must be rebuilt.
         notes: remarks for the user.
         seconds: duration in seconds.
     """
@@ -110,65 +110,65 @@ class BlockGroup:
 
     @property
     def events(self) -> list[AddData]:
-        """Return the events of the blocks, if there are several."""
+        """Return the AddData events of the blocks."""
         return [hashed.block.event for hashed in self.blocks if isinstance(hashed.block.event, AddData)]
 
     @property
     def slices(self) -> list[DataSlice]:
-        """Return the slices that are merged into one."""
+        """Return the slices to be merged into one."""
         return [event.new_data for event in self.events if event.new_data is not None]
 
     @property
     def states(self) -> list[SourceState]:
-        """Return the source states that are retained: the last one, or each that names an ingested file of a folder."""
-        found = [event.new_source_state for event in self.events if event.new_source_state is not None]
-        each = [state for state in found[:-1] if state.kind == STATE_KIND and state != found[-1]]
-        return list(dict.fromkeys([*each, *found[-1:]]))
+        """Return the source states to retain: the last one, and all that name an ingested file of a watched folder."""
+        recorded = [event.new_source_state for event in self.events if event.new_source_state is not None]
+        each = [state for state in recorded[:-1] if state.kind == STATE_KIND and state != recorded[-1]]
+        return list(dict.fromkeys([*each, *recorded[-1:]]))
 
     @property
     def num_after(self) -> int:
-        """Return how many blocks the group becomes."""
+        """Return the number of blocks after the compaction."""
         return max(1, len(self.states)) if self.events else 1
 
     @property
     def changes(self) -> bool:
-        """Return whether the group is changed."""
+        """Return whether the compaction changes the group."""
         return self.num_after < len(self.blocks) or len(self.slices) > 1
 
     @property
     def num_stateless(self) -> int:
-        """Return how many blocks at its end have no source state."""
+        """Return the number of blocks at the end of the group without a source state."""
         stateless = takewhile(lambda event: event.new_source_state is None, reversed(self.events))
         return sum(1 for _ in stateless)
 
     def repeats(self, before: BlockGroup) -> bool:
-        """Return whether the first block of the group would contain no change, which chains do not allow.
+        """Return whether the first block of the group would contain no change, which chain rules forbid.
 
         Args:
             before: the previous group of data.
         """
-        first, said = self.events[0], before.events[-1]
+        first, last = self.events[0], before.events[-1]
         has_rows, state = first.new_data is not None, first.new_source_state
         if self.changes:
             first, has_rows = self.events[-1], bool(self.slices)
             state = self.states[0] if self.states else None
-        if has_rows or (first.new_watermark, first.new_checkpoint) != (said.new_watermark, said.new_checkpoint):
+        if has_rows or (first.new_watermark, first.new_checkpoint) != (last.new_watermark, last.new_checkpoint):
             return False
         return state == (before.states[-1] if before.states else None)
 
     def split(self, place: int) -> list[BlockGroup]:
-        """Split the group into the blocks before a position and those from there on."""
+        """Split the group before a position."""
         parts = [BlockGroup([]), BlockGroup([])]
         for number, hashed in enumerate(self.blocks):
             parts[number >= place].add(hashed)
         return parts
 
     def takes(self, event: AddData, options: CompactOptions) -> bool:
-        """Return whether another event fits into the group; events with unknown attributes stay separate."""
+        """Return whether an event fits into the group; events with unknown attributes stay separate."""
         last = self.blocks[-1].block.event
         if not isinstance(last, AddData) or not (_is_known(last) and _is_known(event)):
             return False
-        # An event can hold the state of one source only; dropping that of another would make it ingest its data again.
+        # An event holds the state of one source only; without its state, another source would ingest its data again.
         if event.new_source_state is not None and self.source not in (None, event.new_source_state.source_name):
             return False
         records, size = _measures(event)
@@ -186,7 +186,7 @@ class BlockGroup:
 
 
 def groups_of(blocks: Iterable[HashedBlock], options: CompactOptions) -> list[BlockGroup]:
-    """Return the groups of a chain's blocks, oldest first."""
+    """Group the blocks of a chain, oldest first."""
     groups: list[BlockGroup] = []
     for hashed in blocks:
         event = hashed.block.event
@@ -197,10 +197,10 @@ def groups_of(blocks: Iterable[HashedBlock], options: CompactOptions) -> list[Bl
 
 
 def _split_repeating_groups(groups: list[BlockGroup]) -> list[BlockGroup]:
-    """Split groups where one would repeat the last statements of the merged blocks before it.
+    """Split groups if a group would repeat the last values of the merged blocks before it.
 
-    That is so if the preceding blocks end with some without a source state, so that an earlier state moves to
-    the end; or if its own blocks first change a value, and then change it back.
+    That happens if the preceding group ends with blocks without a source state, so that an earlier state moves to its
+    end; or if the group first changes a value, and then changes it back.
     """
     done: list[BlockGroup] = []
     waiting = list(groups)
@@ -219,7 +219,7 @@ def _split_repeating_groups(groups: list[BlockGroup]) -> list[BlockGroup]:
 
 
 def _is_known(event: AddData) -> bool:
-    """Return whether an event has no attributes but the summary of linked objects, which can be added up."""
+    """Return whether an event's only extra attribute is the summary of linked objects, which can be added up."""
     if event.extra is None:
         return True
     return event.extra.to_dict().keys() == {SUMMARY} and LinkedObjects.of(event) != LinkedObjects()
@@ -230,19 +230,19 @@ def _measures(event: AddData) -> tuple[int, int]:
     return (0, 0) if data is None else (data.offset_interval.num_rows, data.size)
 
 
-# --- The whole -------------------------------------------------------------------------------------------------------
+# --- The compaction --------------------------------------------------------------------------------------------------
 
 
 def plan_compaction(storage: Storage, dataset: StoredDataset, options: CompactOptions) -> CompactResult:
-    """Return what a compaction would do; nothing is changed or locked.
+    """Return what a compaction would do, without changes or locks.
 
     Args:
-        storage: the workspace, which has the derivatives.
+        storage: the workspace, to find derivatives.
         dataset: the dataset.
-        options: the sizes to reach.
+        options: the target sizes.
 
     Raises:
-        UsageError: the dataset is a derivative, whose rows belong to its runs.
+        UsageError: the dataset is a derivative, whose slices are results of runs.
     """
     if dataset.state.kind is DatasetKind.DERIVATIVE and not options.keep_metadata_only:
         raise UsageError(
@@ -252,8 +252,8 @@ def plan_compaction(storage: Storage, dataset: StoredDataset, options: CompactOp
     blocks = dataset.chain.in_order()
     slices = len(slices_of(blocks))
     if options.keep_metadata_only:
-        made = without_data(dataset)
-        after, num_kept = (made.state.sequence_number + 1, 0), made.new.base.sequence_number + 1
+        rewritten = without_data(dataset)
+        after, num_kept = (rewritten.state.sequence_number + 1, 0), rewritten.new.base.sequence_number + 1
     else:
         groups = groups_of(blocks, options)
         after = (sum(group.num_after for group in groups), sum(bool(group.slices) for group in groups))
@@ -271,7 +271,7 @@ def plan_compaction(storage: Storage, dataset: StoredDataset, options: CompactOp
 
 
 def _num_kept(groups: list[BlockGroup]) -> int:
-    """Return how many blocks, from the first on, stay unchanged."""
+    """Return the number of blocks at the start of the chain that do not change."""
     count = 0
     for group in groups:
         if group.changes:
@@ -281,13 +281,13 @@ def _num_kept(groups: list[BlockGroup]) -> int:
 
 
 def compact(storage: Storage, dataset: StoredDataset, options: CompactOptions, progress: ProgressSink) -> CompactResult:
-    """Compact a dataset; the caller holds its lock.
+    """Compact a dataset; requires its lock.
 
     Args:
-        storage: the workspace, which has the derivatives.
+        storage: the workspace, to find derivatives.
         dataset: the dataset.
-        options: the sizes to reach.
-        progress: is notified of the progress.
+        options: the target sizes.
+        progress: called with the progress.
 
     Raises:
         UsageError: as for `plan_compaction`.
@@ -309,39 +309,39 @@ def compact(storage: Storage, dataset: StoredDataset, options: CompactOptions, p
 def _compact(dataset: StoredDataset, options: CompactOptions, progress: ProgressSink) -> ChainState:
     blocks = dataset.chain.in_order()
     groups = groups_of(blocks, options)
-    made = rewriting(dataset, blocks, _num_kept(groups))
+    rewritten = rewriting(dataset, blocks, _num_kept(groups))
     total, done = sum(len(group.slices) for group in groups), 0
     files: list[tuple[Path, Multihash]] = []
     with dataset.workspace_folder.scratch() as scratch:
         position = 0
         for group in groups:
             position += len(group.blocks)
-            if position <= made.new.base.sequence_number + 1:
+            if position <= rewritten.new.base.sequence_number + 1:
                 continue
             if not group.changes:
                 for hashed in group.blocks:
-                    made.keep(hashed)
+                    rewritten.keep(hashed)
                 continue
             progress(Progress(str(dataset.handle), "compacting", done, total, "slices"))
             data = group.slices[0] if len(group.slices) == 1 else None
             if len(group.slices) > 1:
                 path = scratch / f"slice-{len(files)}"
-                data = _described(_merged_slice(dataset, made.state, group, path))
+                data = _described(_merged_slice(dataset, rewritten.state, group, path))
                 files.append((path, data.physical_hash))
-            _add_group(made, group, data)
+            _add_group(rewritten, group, data)
             done += len(group.slices)
-        # Only after all groups are made: until here, an error leaves nothing beside the old slices.
+        # Only after all groups are written: until here, an error leaves no new objects in the dataset.
         for path, name in files:
             dataset.layout.data.insert_file(path, name)
-        return made.commit()
+        return rewritten.commit()
 
 
-def _add_group(made: Rewriting, group: BlockGroup, data: DataSlice | None) -> None:
-    """Add the blocks of a group: its rows with the first of its states, then the remaining states."""
+def _add_group(rewritten: Rewriting, group: BlockGroup, data: DataSlice | None) -> None:
+    """Add the blocks of a group: its rows with its first source state, then the remaining states."""
     last, states = group.events[-1], group.states
     links = sum(map(LinkedObjects.of, group.events), LinkedObjects())
     for number in range(group.num_after):
-        state = made.state
+        state = rewritten.state
         event = AddData(
             prev_checkpoint=state.checkpoint.physical_hash if state.checkpoint else None,
             prev_offset=state.last_offset,
@@ -351,11 +351,11 @@ def _add_group(made: Rewriting, group: BlockGroup, data: DataSlice | None) -> No
             new_source_state=states[number] if states else None,
             extra=links.beside(None) if number == 0 else None,
         )
-        made.new.add(event, group.blocks[-1].block.system_time)
+        rewritten.new.add(event, group.blocks[-1].block.system_time)
 
 
 def _merged_slice(dataset: StoredDataset, state: ChainState, group: BlockGroup, path: Path) -> SliceInfo:
-    """Steps 2 and 3: write the rows of several slices into one."""
+    """Run steps 2 and 3: check the slices of a group, and write their rows into one slice."""
     from odfpy.data.memory import bulk_memory
     from odfpy.data.schemas.system_columns import system_columns_first
     from odfpy.data.slices.writer import SliceWriter
@@ -387,10 +387,10 @@ def _rows(files: list[Path], schema: DataSchema, state: ChainState) -> Iterator[
 
 def _check(file: Path, name: Multihash) -> None:
     with file.open("rb") as stream:
-        found = Multihash.of_stream(stream, name.algorithm)
-    if found != name:
+        actual = Multihash.of_stream(stream, name.algorithm)
+    if actual != name:
         raise HashMismatch(
-            f"Damaged slice: {file} has the hash {found}; nothing was compacted",
+            f"Damaged slice: {file} has the hash {actual}; nothing was compacted",
             hint="`odf verify --repair` fetches it again from a repository that has the dataset.",
         )
 

@@ -31,30 +31,30 @@ class Damage:
 
 
 def damage_of(store: ObjectStore, name: Multihash, what: str, size: int | None = None) -> Damage | None:
-    """Read an object, and compare it with its name, and with its size if that is known; return None if it is intact.
+    """Read an object, and compare it with its hash, and with its size if known; return None if it is intact.
 
     Args:
-        store: the store that it is in.
-        name: its hash.
+        store: the store of the object.
+        name: hash of the object.
         what: the kind of object, for the message: `slice`, `checkpoint`, `block`.
-        size: the size that it must have, in bytes.
+        size: the expected size in bytes, None if unknown.
     """
     try:
         found_size = store.size(name)
         if size is not None and found_size != size:
             return Damage(f"Damaged {what}: it has {found_size} bytes, the block says {size}", IntegrityError)
         with store.open(name) as stream:
-            found = Multihash.of_stream(stream, name.algorithm)
+            actual = Multihash.of_stream(stream, name.algorithm)
     except ObjectNotFound:
         return Damage(f"Missing {what}", ObjectNotFound)
     except (OdfError, OSError) as error:
         return Damage(f"Unreadable {what}: {error}", type(error) if isinstance(error, OdfError) else OdfError)
-    return None if found == name else Damage(f"Damaged {what}: its bytes have the hash {found}", HashMismatch)
+    return None if actual == name else Damage(f"Damaged {what}: its bytes have the hash {actual}", HashMismatch)
 
 
 @contextmanager
 def unreadable_as_finding(dataset: StoredDataset, findings: list[Finding]) -> Iterator[None]:
-    """Turn errors about an unreadable folder of a dataset into a finding, so that other datasets are still verified.
+    """Turn errors of the block about an unreadable dataset into a finding, so that other datasets are still verified.
 
     Args:
         dataset: the dataset.
@@ -78,15 +78,15 @@ def unreadable_as_finding(dataset: StoredDataset, findings: list[Finding]) -> It
 
 @contextmanager
 def explain_damage(dataset: StoredDataset) -> Iterator[None]:
-    """Explain whether a file that could not be sent is damaged here, and how to repair it.
+    """Raise an error with a repair hint if a transfer in the block fails because of a damaged local file.
 
-    The receiver only knows that the content is wrong.
+    The receiver only detects that the content is wrong.
 
     Args:
-        dataset: the dataset here.
+        dataset: the local dataset.
 
     Raises:
-        HashMismatch, ObjectNotFound: a file that the error names is damaged or missing.
+        HashMismatch, ObjectNotFound: a file named by the error is damaged or missing here.
     """
     try:
         yield
@@ -103,7 +103,7 @@ def explain_damage(dataset: StoredDataset) -> Iterator[None]:
 
 
 def _objects_in(text: str) -> Iterator[Multihash]:
-    """Yield the names of objects that a message contains, each once."""
-    for found in dict.fromkeys(_NAME.findall(text)):
+    """Yield the distinct object names in a message."""
+    for name in dict.fromkeys(_NAME.findall(text)):
         with suppress(InvalidValue):
-            yield Multihash.parse(found)
+            yield Multihash.parse(name)

@@ -1,8 +1,8 @@
 """Checks of a dataset's files beyond the chain of the head.
 
-1. other references: their blocks exist and are valid, with all previous blocks, slices and checkpoints
-2. files among the objects that are not named by a hash
-3. objects that no reference reaches: they are counted, since they are harmless; damaged ones are named
+1. other references: their blocks exist and are valid, and so are all previous blocks, slices and checkpoints
+2. files in the object folders that are not named by a hash
+3. unreachable objects: they are harmless, so they are only counted; damaged ones are reported
 4. name, aliases and settings of the dataset: they are readable
 """
 
@@ -41,16 +41,16 @@ _ROT: Final = "The dataset does not need it; `odf gc` removes it."
 
 
 def with_files(dataset: StoredDataset, report: VerifyReport) -> VerifyReport:
-    """Add the state of the other files to the report on the chain of the head."""
-    dataset = dataset.on(None)  # its head, however it was referred to
+    """Add findings about all other files to the report on the chain of the head."""
+    dataset = dataset.on(None)  # its head, even if a block or branch was requested
     useless: list[UnusedPath] = []
     findings: list[Finding] = []
     following: tuple[LostHistory, ...] = ()
     with unreadable_as_finding(dataset, findings):
         useless += _unreferenced(dataset)
         following = _following(dataset, report.head, useless)
-        for found in (_references(dataset), _foreign(dataset), _rotten(dataset, useless), _local(dataset)):
-            findings += found
+        for check_findings in (_references(dataset), _foreign(dataset), _rotten(dataset, useless), _local(dataset)):
+            findings += check_findings
     return replace(
         report,
         findings=(*report.findings, *findings),
@@ -66,7 +66,7 @@ def with_files(dataset: StoredDataset, report: VerifyReport) -> VerifyReport:
 def _references(dataset: StoredDataset) -> Iterator[Finding]:
     names = [name for name in dataset.layout.refs.names() if name != HEAD]
     known: set[Multihash] = set()
-    with suppress(OdfError):  # the chain of the head was already checked
+    with suppress(OdfError):  # errors in the chain of the head are already reported
         known.update(hashed.hash for hashed in (dataset.chain.iter_blocks() if names else ()))
     for name in names:
         yield from _reference(dataset, name, known)
@@ -85,14 +85,14 @@ def _reference(dataset: StoredDataset, name: str, known: set[Multihash]) -> Iter
     except OdfError as error:
         yield _finding(_REFERENCE, f"{name}: {error.message}", type(error), file, error.hint or _REPAIR)
         return
-    known.update(one.hash for one in new)
+    known.update(new_block.hash for new_block in new)
     for item in objects_of_blocks(new):
         yield from _object(dataset, name, item, new)
     signers = Signers(dataset)
-    for one in new:
-        forged = signers.get(one).error
+    for new_block in new:
+        forged = signers.get(new_block).error
         if forged is not None:
-            beside = str(dataset.folder / path_of(one.hash))
+            beside = str(dataset.folder / path_of(new_block.hash))
             yield _finding("signature", forged.message, type(forged), beside, forged.hint)
 
 
@@ -102,10 +102,10 @@ def _object(dataset: StoredDataset, name: str, item: ObjectOfBlock, blocks: list
     damage = damage_of(store, item.name, what, item.size)
     if damage is not None:
         is_cache = item.kind is ObjectKind.CHECKPOINT and damage.cause is ObjectNotFound
-        found = _finding(what, f"{damage.message}, of {name}", damage.cause, store.describe(item.name), _REPAIR)
-        (block,) = (one for one in blocks if one.hash == item.block)
+        finding = _finding(what, f"{damage.message}, of {name}", damage.cause, store.describe(item.name), _REPAIR)
+        (block,) = (candidate for candidate in blocks if candidate.hash == item.block)
         yield replace(
-            found,
+            finding,
             severity=Severity.WARNING if is_cache else Severity.ERROR,
             block=block.hash,
             sequence_number=block.block.sequence_number,
@@ -118,8 +118,8 @@ def _object(dataset: StoredDataset, name: str, item: ObjectOfBlock, blocks: list
 def _foreign(dataset: StoredDataset) -> Iterator[Finding]:
     try:
         for path in foreign(dataset.folder):
-            found = _finding(_FILE, "Among the objects, but not named by a hash", OdfError, str(path), _ODD)
-            yield replace(found, severity=Severity.WARNING)
+            finding = _finding(_FILE, "Among the objects, but not named by a hash", OdfError, str(path), _ODD)
+            yield replace(finding, severity=Severity.WARNING)
     except OdfError as error:
         yield _finding(_FILE, error.message, type(error), str(dataset.folder), error.hint)
 
@@ -127,14 +127,14 @@ def _foreign(dataset: StoredDataset) -> Iterator[Finding]:
 def _unreferenced(dataset: StoredDataset) -> Iterator[UnusedPath]:
     try:
         yield from unreferenced_objects(dataset.folder, reachable_blocks(dataset.layout))
-    except OdfError:  # missing or damaged objects have their own finding; until then, it is unknown what is unused
+    except OdfError:  # missing or damaged objects have their own finding; without them, the unused objects are unknown
         return
 
 
 def _following(dataset: StoredDataset, head: Multihash | None, useless: list[UnusedPath]) -> tuple[LostHistory, ...]:
     """Return the chains of blocks that continue from the head, the most recently written first.
 
-    A compaction retains the time of the last block: among chains with the same time, that of the file decides.
+    A compaction retains the time of the last block; among chains with the same time, the file's time decides.
     """
     if head is None:
         return ()
@@ -143,16 +143,20 @@ def _following(dataset: StoredDataset, head: Multihash | None, useless: list[Unu
     for item in useless:
         if item.name is not None and item.path.parent.name == "blocks":
             with suppress(OdfError):
-                found = dataset.chain.block(item.name)
-                after.setdefault(found.block.prev_block_hash, []).append(found)
+                following = dataset.chain.block(item.name)
+                after.setdefault(following.block.prev_block_hash, []).append(following)
                 with suppress(OSError):
-                    stored[found.hash] = item.path.stat().st_mtime
+                    stored[following.hash] = item.path.stat().st_mtime
     ends: list[LostHistory] = []
     reached, num_blocks = after.get(head, []), 1
     while reached:
-        ends += [LostHistory(one.hash, num_blocks, one.block.system_time) for one in reached if one.hash not in after]
-        reached, num_blocks = [more for one in reached for more in after.get(one.hash, ())], num_blocks + 1
-    return tuple(sorted(ends, key=lambda one: (one.written, stored.get(one.head, 0.0), str(one.head)), reverse=True))
+        ends += [
+            LostHistory(block.hash, num_blocks, block.block.system_time) for block in reached if block.hash not in after
+        ]
+        reached, num_blocks = [more for block in reached for more in after.get(block.hash, ())], num_blocks + 1
+    return tuple(
+        sorted(ends, key=lambda lost: (lost.written, stored.get(lost.head, 0.0), str(lost.head)), reverse=True)
+    )
 
 
 def _rotten(dataset: StoredDataset, useless: list[UnusedPath]) -> Iterator[Finding]:
@@ -164,11 +168,11 @@ def _rotten(dataset: StoredDataset, useless: list[UnusedPath]) -> Iterator[Findi
             continue
         damage = damage_of(store, item.name, "unreferenced object")
         if damage is not None and damage.cause is not ObjectNotFound:  # it may have been removed meanwhile
-            found = _finding(_FILE, damage.message, damage.cause, str(item.path), _ROT)
-            yield replace(found, severity=Severity.WARNING)
+            finding = _finding(_FILE, damage.message, damage.cause, str(item.path), _ROT)
+            yield replace(finding, severity=Severity.WARNING)
 
 
-# --- 4. What lies beside ---------------------------------------------------------------------------------------------
+# --- 4. Local files --------------------------------------------------------------------------------------------------
 
 
 def _local(dataset: StoredDataset) -> Iterator[Finding]:

@@ -1,9 +1,9 @@
 """`odf gc`: garbage collection.
 
-In a dataset, under its lock and while there are no pushes to it, the garbage is: objects that no reference reaches,
-left-overs of killed writers and, if requested, superseded checkpoints and the content of its cache. In the workspace it
-is: caches of deleted datasets, unfinished copies, scratch files of processes that have ended, and files made for shared
-tables that have not been used for a day.
+In a dataset, the garbage is: objects that no reference reaches, left-overs of killed writers and, if requested,
+    superseded checkpoints and the content of its cache. It is collected under the dataset's lock, and not during pushes
+    to it. In the workspace, the garbage is: caches of deleted datasets, unfinished copies, scratch files of processes
+    that have ended, and files for shared tables that have not been used for a day.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class GarbageItem(Protocol):
 
     @property
     def path(self) -> Path | str:
-        """Return its path; a URL, in a bucket."""
+        """Return its path, or its URL if it is in a bucket."""
 
     @property
     def size(self) -> int:
@@ -64,7 +64,7 @@ class GarbageItem(Protocol):
 
     @property
     def why(self) -> Garbage:
-        """Return the reason."""
+        """Return the kind of garbage."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,10 +72,10 @@ class GcReport:
     """The garbage that was, or would be, removed.
 
     Attributes:
-        name: name of the dataset, None for garbage that belongs to no dataset.
+        name: name of the dataset, None for garbage outside of all datasets.
         found: the garbage.
         seconds: duration in seconds.
-        error: the reason why nothing was removed.
+        error: the error if nothing was removed.
     """
 
     name: str | None
@@ -96,14 +96,14 @@ class GcReport:
 
 @dataclass(frozen=True)
 class GarbageCollector:
-    """Collects the garbage of one workspace."""
+    """The garbage collector of one workspace."""
 
     storage: Storage
     options: GcOptions
     progress: ProgressSink = silent
 
     def collect(self, datasets: list[StoredDataset], *, everything: bool) -> Iterator[GcReport]:
-        """Collect some datasets, one after the other; if `everything`, also garbage that belongs to none."""
+        """Collect the garbage of datasets one by one; with `everything`, also garbage outside of all datasets."""
         for number, dataset in enumerate(datasets):
             self.progress(Progress(str(dataset.handle), "looking for unneeded files", number, len(datasets)))
             yield self._timed(str(dataset.handle), lambda dataset=dataset: self._dataset(dataset))  # type: ignore[misc]
@@ -121,17 +121,17 @@ class GarbageCollector:
     # --- A dataset ---
 
     def _dataset(self, dataset: StoredDataset) -> list[UnusedPath]:
-        dataset = self.storage.get(dataset.handle.id)  # its head, however it was referred to
+        dataset = self.storage.get(dataset.handle.id)  # its head, even if a block or branch was requested
         lock = self.storage.lock_of(dataset.folder)
         with self._locked(no_pushes(lock, f"Dataset {dataset.handle}")), self._locked(dataset.writing()):
             try:
-                found = list(self._useless(dataset))
+                useless = list(self._useless(dataset))
             except OdfError as error:
                 raise error.with_message(
                     f"{error.message}: unneeded files cannot be identified",
                     hint=f"`odf verify {dataset.handle}` says what is damaged; nothing of the dataset was removed.",
                 ) from error
-            return self._removed(found)
+            return self._removed(useless)
 
     def _useless(self, dataset: StoredDataset) -> Iterator[UnusedPath]:
         known = reachable_blocks(dataset.layout)
@@ -148,21 +148,21 @@ class GarbageCollector:
         if self.options.caches:
             yield from _caches([self.storage.cache_of(dataset.handle.id)])
 
-    # --- What belongs to none ---
+    # --- Outside of all datasets ---
 
     def _workspace(self) -> list[UnusedPath]:
         with self._locked(
             self.storage.editing()
-        ):  # under the lock, so that the cache of a dataset that is being created does not look like an orphan
+        ):  # under the lock: otherwise the cache of a dataset that is being created would look like an orphan
             folders = {path.name for path in self.storage.entries()}
             caches = (path for path in _children(self.storage.cache) if is_folder_name(path.name))
             orphans = [path for path in caches if path.name not in folders]
             shared = _unused(self.storage, 0 if self.options.caches else _UNUSED)
-            found = self._removed([*_caches(orphans), *_scratch(self.storage), *shared])
-        return [*found, *self._incoming()]
+            removed = self._removed([*_caches(orphans), *_scratch(self.storage), *shared])
+        return [*removed, *self._incoming()]
 
     def _incoming(self) -> Iterator[UnusedPath]:
-        """Yield abandoned incomplete copies from other locations."""
+        """Remove incomplete copies from other locations that no process continues, and yield their paths."""
         for path in _children(self.storage.incoming):
             lock, what = self.storage.lock_of(path), f"The copy in {path}"
             with (
@@ -174,10 +174,10 @@ class GarbageCollector:
 
     @contextmanager
     def _locked(self, lock: AbstractContextManager[object]) -> Iterator[None]:
-        """Hold a lock. A dry run goes without it where nothing can be written, and so nothing can be locked.
+        """Hold a lock during the block. A dry run continues without it if the folder is not writable.
 
         Raises:
-            DatasetLocked: another process holds it.
+            DatasetLocked: another process holds the lock.
         """
         with ExitStack() as held:
             try:
@@ -187,11 +187,11 @@ class GarbageCollector:
                     raise
             yield
 
-    def _removed(self, found: list[UnusedPath]) -> list[UnusedPath]:
+    def _removed(self, unused: list[UnusedPath]) -> list[UnusedPath]:
         if not self.options.dry_run:
-            for item in found:
+            for item in unused:
                 remove(item.path)
-        return found
+        return unused
 
 
 def _scratch(storage: Storage) -> Iterator[UnusedPath]:
@@ -199,9 +199,9 @@ def _scratch(storage: Storage) -> Iterator[UnusedPath]:
 
 
 def _unused(storage: Storage, seconds: int) -> Iterator[UnusedPath]:
-    """Yield files for shared tables that have not been used for some seconds; servers note each use.
+    """Yield files for shared tables that have not been used for a number of seconds; servers touch a file on use.
 
-    Also yield files that a killed server was making (`*.new`).
+    Also yield unfinished files of killed servers (`*.new`).
     """
     for pattern in ("shared-files/??/*.parquet", "shared-files/??/*.new", "shared-files/shown/*", "*/live/*.live"):
         for path in sorted(storage.cache.glob(pattern)):
@@ -222,7 +222,7 @@ def remove(path: Path) -> None:
     """Remove a file or folder, if it exists.
 
     Raises:
-        OdfError: it cannot be removed.
+        OdfError: the file or folder cannot be removed.
     """
     try:
         # Remove only a link, not its target, which may be outside of the workspace.

@@ -1,4 +1,4 @@
-"""The record of a dataset's last verification, for pages and lists.
+"""Record of a dataset's last verification, for web pages and lists.
 
 info/verification.yaml    in the dataset's folder
 """
@@ -25,14 +25,14 @@ from odfpy.values import dataclass
 _KIND: Final = "DatasetVerification"
 
 MAX_FINDINGS: Final = 100
-"""Findings that are kept; all are counted."""
+"""Maximum number of recorded findings; all findings are counted."""
 
 _MAX_LENGTH: Final = 1000
 
 
 @dataclass(frozen=True, slots=True)
 class RecordedFinding:
-    """A finding of a verification, with the fields of `Finding`; long texts are cut."""
+    """A finding of a verification, with the fields of `Finding`; long texts are truncated."""
 
     severity: Severity
     check: str
@@ -52,7 +52,7 @@ class RecordedCounts:
         milliseconds: duration in milliseconds.
         signed: number of signed blocks.
         unsigned: number of unsigned blocks.
-        signers: ids of the signers, those of the newest block first.
+        signers: ids of the signers, newest block first.
     """
 
     blocks: I64
@@ -66,7 +66,7 @@ class RecordedCounts:
 
 @dataclass(frozen=True, slots=True)
 class RecordedLinks:
-    """The files that rows link to, with the fields of `LinkedFiles`."""
+    """Counts of linked files, with the fields of `LinkedFiles`."""
 
     here: I64
     here_bytes: I64
@@ -80,14 +80,14 @@ class LastVerification:
 
     Attributes:
         time: time of its end.
-        head: the last block that was or should have been verified; later blocks are not verified.
+        head: hash of the last block that was or should have been verified; later blocks are not verified.
         errors: number of errors.
         warnings: number of warnings.
         transforms_replayed: number of transforms that were replayed.
         integrity_only: whether transforms were not replayed.
         counts: the extent of the verification; None in older records.
         findings: the first findings, errors before warnings.
-        linked: the files that rows link to; None where rows cannot link to files.
+        linked: counts of linked files; None if rows cannot link to files.
     """
 
     time: Timestamp
@@ -102,7 +102,7 @@ class LastVerification:
 
     @property
     def ok(self) -> bool:
-        """True if nothing was wrong."""
+        """True if there were no errors."""
         return not self.errors
 
 
@@ -110,7 +110,7 @@ def record_verification(dataset: StoredDataset, report: VerifyReport, *, integri
     """Record the result of a verification of a whole dataset; a failure to write the record is ignored.
 
     Args:
-        dataset: the dataset, as it was verified.
+        dataset: the dataset as verified.
         report: the report.
         integrity_only: whether transforms were not replayed.
     """
@@ -120,10 +120,10 @@ def record_verification(dataset: StoredDataset, report: VerifyReport, *, integri
             return
         if not os.access(_path(dataset).parent, os.W_OK | os.X_OK):  # a read-only folder of another user
             return
-        head = report.head or dataset.layout.refs.get(HEAD)  # its block may be unreadable
+        head = report.head or dataset.layout.refs.get(HEAD)  # the block may be unreadable
         if head is None:
             return
-        found = LastVerification(
+        outcome = LastVerification(
             time=Timestamp.now(),
             head=head,
             errors=errors,
@@ -134,7 +134,7 @@ def record_verification(dataset: StoredDataset, report: VerifyReport, *, integri
             findings=_kept(report.findings),
             linked=_links(report.linked),
         )
-        save_document(_path(dataset), _KIND, found)
+        save_document(_path(dataset), _KIND, outcome)
 
 
 def _counts(report: VerifyReport) -> RecordedCounts:
@@ -155,19 +155,19 @@ def _links(linked: LinkedFiles | None) -> RecordedLinks | None:
 
 
 def _kept(findings: Sequence[Finding]) -> tuple[RecordedFinding, ...]:
-    ordered = sorted(findings, key=lambda one: one.severity is not Severity.ERROR)
+    ordered = sorted(findings, key=lambda finding: finding.severity is not Severity.ERROR)
     return tuple(
         RecordedFinding(
-            severity=one.severity,
-            check=one.check,
-            message=_cut(one.message),
-            block=one.block,
-            sequence_number=one.sequence_number,
-            file=one.file and _cut(one.file),
-            hint=one.hint and _cut(one.hint),
-            code=one.code,
+            severity=finding.severity,
+            check=finding.check,
+            message=_cut(finding.message),
+            block=finding.block,
+            sequence_number=finding.sequence_number,
+            file=finding.file and _cut(finding.file),
+            hint=finding.hint and _cut(finding.hint),
+            code=finding.code,
         )
-        for one in ordered[:MAX_FINDINGS]
+        for finding in ordered[:MAX_FINDINGS]
     )
 
 
@@ -179,7 +179,7 @@ def last_verification(dataset: StoredDataset) -> LastVerification | None:
     """Return the last verification of a dataset, None if it has not been verified here.
 
     Raises:
-        MalformedManifest: the record is damaged; the message names its file.
+        MalformedManifest: the record is damaged; the message names the file.
     """
     return load_document(_path(dataset), _KIND, LastVerification)
 

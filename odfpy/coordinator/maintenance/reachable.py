@@ -1,9 +1,9 @@
-"""Reachability: the objects that the references of a dataset reach, and garbage that they do not.
+"""Reachability: the objects that the references of a dataset reach, and the garbage that they do not reach.
 
-Each reference (head, branches, tags) reaches the block that it names, all blocks before it, their slices and
-checkpoints, and the objects that rows of these slices link to. Reachable objects are never removed, except for linked
-objects whose removal is recorded and permitted: see `removable_objects`. The rest is garbage: objects of interrupted
-commits and transfers, rewritten history, temporary files of killed writers.
+Each reference (head, branches, tags) reaches its block, all blocks before it, their slices and checkpoints, and the
+objects that rows of these slices link to. Reachable objects are never removed, except for linked objects whose removal
+is recorded and permitted: see `removable_objects`. All other objects are garbage: from interrupted commits and
+transfers, rewritten history, and killed writers.
 """
 
 from __future__ import annotations
@@ -38,13 +38,13 @@ _MINUTE: Final = 60.0
 
 @dataclass(frozen=True, slots=True)
 class Reached:
-    """Everything that the references of a dataset reach.
+    """The objects that the references of a dataset reach.
 
     Attributes:
         blocks: the reachable blocks.
         data: the reachable slices.
-        checkpoints: all checkpoints that blocks mention, whether they exist or not.
-        last_checkpoints: the checkpoints that the next run after a reference would continue from.
+        checkpoints: all checkpoints named in blocks, whether they exist or not.
+        last_checkpoints: the checkpoints from which the next run after a reference would continue.
         links: objects that rows of the slices link to, including retracted rows.
         has_unread_links: True if rows link to objects in a way that this release cannot read, so that any object may be
             in use.
@@ -64,7 +64,7 @@ class Reached:
 
 @dataclass(slots=True)
 class _Walk:
-    """The state of a walk. A column that links to objects by any schema counts as such in all slices."""
+    """State of a walk. A column that any schema declares as a link column is treated as one in all slices."""
 
     reached: Reached = field(default_factory=Reached)
     slices: list[SliceOfBlock] = field(default_factory=list)
@@ -73,30 +73,30 @@ class _Walk:
 
 
 def reachable_blocks(layout: DatasetLayout) -> Reached:
-    """Walk back from every reference; each block is read once, and so is each slice whose rows may link to objects.
+    """Walk back from every reference; read each block, and each slice that may have links, once.
 
     Raises:
         OdfError: a reference, a block or such a slice is missing or damaged, so that reachability is unknown.
     """
     layout.chain.head()  # without a head, everything would seem unreachable
-    found = _Walk()
+    walk = _Walk()
     for name in layout.refs.names():
         head = layout.refs.get(name)
         if head is not None:
-            _walk(layout, head, found)
-    links = all_links(found.slices, found.links, layout)
-    return replace(found.reached, links=links, has_unread_links=found.has_unread_links)
+            _walk(layout, head, walk)
+    links = all_links(walk.slices, walk.links, layout)
+    return replace(walk.reached, links=links, has_unread_links=walk.has_unread_links)
 
 
 def _walk(layout: DatasetLayout, head: Multihash, walk: _Walk) -> None:
-    """Walk back from a block; beyond known blocks only as far as its checkpoint requires."""
+    """Walk back from a block; after an already visited block, continue only until the last checkpoint is found."""
     wants_last = True
-    found = walk.reached
+    reached = walk.reached
     for hashed in layout.chain.iter_blocks(head):
-        is_known = hashed.hash in found.blocks
+        is_known = hashed.hash in reached.blocks
         if is_known and not wants_last:
             return
-        found.blocks.add(hashed.hash)
+        reached.blocks.add(hashed.hash)
         event = hashed.block.event
         if isinstance(event, SetDataSchema):
             walk.links.update(column.name for column in link_columns(event.schema))
@@ -104,18 +104,18 @@ def _walk(layout: DatasetLayout, head: Multihash, walk: _Walk) -> None:
         if not isinstance(event, (AddData, ExecuteTransform)):
             continue
         if event.new_data is not None:
-            found.data.add(event.new_data.physical_hash)
+            reached.data.add(event.new_data.physical_hash)
             walk.slices += [] if is_known else [SliceOfBlock(hashed, event.new_data)]
         if event.new_checkpoint is not None:
-            found.checkpoints.add(event.new_checkpoint.physical_hash)
+            reached.checkpoints.add(event.new_checkpoint.physical_hash)
             if wants_last:
-                found.last_checkpoints.add(event.new_checkpoint.physical_hash)
-        # Stop even after an event without a checkpoint: a run continues from the checkpoint of the last data event, and
-        # from no older one.
+                reached.last_checkpoints.add(event.new_checkpoint.physical_hash)
+        # Stop even after an event without a checkpoint: a run continues from the checkpoint of the last data event, not
+        # from an older one.
         wants_last = False
 
 
-# --- What lies beside that -------------------------------------------------------------------------------------------
+# --- Garbage ---------------------------------------------------------------------------------------------------------
 
 
 class Garbage(Enum):
@@ -145,10 +145,10 @@ class UnusedPath:
     name: Multihash | None = None
 
 
-def unreferenced_objects(folder: Path, found: Reached) -> Iterator[UnusedPath]:
-    """Yield the objects of a dataset that no reference reaches, and the signatures of such blocks."""
-    is_block, is_checkpoint = found.blocks.__contains__, found.checkpoints.__contains__
-    needed_in = (is_block, found.needs_data, is_checkpoint, is_block, found.needs_data)
+def unreferenced_objects(folder: Path, reached: Reached) -> Iterator[UnusedPath]:
+    """Yield the unreachable objects of a dataset, and the signatures of unreachable blocks."""
+    is_block, is_checkpoint = reached.blocks.__contains__, reached.checkpoints.__contains__
+    needed_in = (is_block, reached.needs_data, is_checkpoint, is_block, reached.needs_data)
     for part, is_needed in zip((*OBJECT_FOLDERS, SIGNATURES, PACKED), needed_in, strict=True):
         for path in _files(folder / part):
             name = object_name(path)
@@ -157,8 +157,8 @@ def unreferenced_objects(folder: Path, found: Reached) -> Iterator[UnusedPath]:
 
 
 def temporary(folder: Path) -> Iterator[UnusedPath]:
-    """Yield left-overs of killed writers in a dataset; only a writer at work could need them."""
-    # A partial object is retained for long: an interrupted push continues with it.
+    """Yield left-overs of killed writers in a dataset; requires that no writer is running."""
+    # Recent partial objects are retained: an interrupted push continues with them.
     for path in (*sorted(folder.rglob(f"{TEMPORARY}*")), *stale_parts(folder / "data")):
         # Settings are written without the dataset's lock.
         if path.parent.name != "info" or is_left_since(time.time() - _MINUTE, path):
@@ -166,15 +166,15 @@ def temporary(folder: Path) -> Iterator[UnusedPath]:
 
 
 def is_left_since(moment: float, path: Path) -> bool:
-    """Return whether a file exists, and has not been written since a time in seconds since 1970."""
+    """Return whether a file exists, and has not been written after a time in seconds since 1970."""
     try:
         return path.lstat().st_mtime <= moment
-    except OSError:  # it has been renamed to its final name
+    except OSError:  # renamed to its final name
         return False
 
 
 def foreign(folder: Path) -> Iterator[Path]:
-    """Yield files among the objects of a dataset that are not named by a hash."""
+    """Yield files in the object folders of a dataset that are not named by a hash."""
     for part in OBJECT_FOLDERS:
         for path in _entries(folder / part):
             if not path.name.startswith((TEMPORARY, PART)) and (object_name(path) is None or not path.is_file()):
@@ -182,7 +182,7 @@ def foreign(folder: Path) -> Iterator[Path]:
 
 
 def object_name(path: Path) -> Multihash | None:
-    """Return the hash that a file is named by, None for other names."""
+    """Return the hash in the name of a file, None for other names."""
     try:
         name = Multihash.parse(path.name)
     except InvalidValue:

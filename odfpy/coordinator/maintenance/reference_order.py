@@ -1,11 +1,10 @@
 """Compatibility with the slice order of the reference implementation's DataFusion engine.
 
-That engine reads the files of a table in the order of their names, and the names of slices are their hashes. So the
-rows of a run that read several slices of an input are in a reproducible order, but not in their original one: a
-correction may precede the row that it corrects. odfpy always reads slices in the order of their rows. Only to verify
-what the reference implementation has recorded, it reads them in the order of their names. (The Spark engine of the
-reference sorts its input by offset; a UNION ALL of several inputs in its DataFusion engine is a race, which cannot be
-reproduced.)
+That engine reads the files of a table in the order of their names, and the names of slices are hashes. So if a run read
+several slices of an input, the order of its rows is reproducible, but not the original one: a correction may precede
+the row that it corrects. odfpy always reads slices in the order of their rows. It only reads them in the order of their
+names to verify results of the reference implementation. (The Spark engine of the reference sorts its input by offset; a
+UNION ALL of several inputs in its DataFusion engine is a race, which cannot be reproduced.)
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ def in_order_of_names(transform: TransformSql, request: TransformRequest) -> Tra
         request: the request of the same run, with slices in the order of their rows.
 
     Returns:
-        None if there is no difference, or if the run was made by odfpy or by an engine that does not read that way.
+        None if the order is the same, or if the run was made by odfpy or by an engine that reads in the order of rows.
     """
     if transform.engine != _ENGINE or (transform.version or "").startswith(OUR_ENGINES):
         return None
@@ -42,6 +41,6 @@ def in_order_of_names(transform: TransformSql, request: TransformRequest) -> Tra
 
 
 def order_differences(request: TransformRequest, by_name: TransformRequest) -> str:
-    """Return the inputs whose slices are in another order in the second request, by their names in the query."""
+    """Return the names, as used in the query, of the inputs with a different order of slices in the second request."""
     pairs = zip(request.query_inputs, by_name.query_inputs, strict=True)
     return ", ".join(f"`{source.query_alias}`" for source, other in pairs if source != other)

@@ -1,7 +1,7 @@
 """Linked objects whose removal is recorded: rows still name them, but no current row needs their content.
 
-Two conditions have to hold: each row that links to the object is retracted, or states in its column of
-`org.odfpy/removedColumn` that the content was removed; and a policy, such as the retention rules of an archive, permits
+Two conditions must hold. Each row that links to the object is retracted, or records in its column of
+`org.odfpy/removedColumn` that the content was removed. And a policy, such as the retention rules of an archive, permits
 the removal.
 """
 
@@ -28,23 +28,23 @@ class RemovalPolicy(Protocol):
     """A policy that decides which linked objects may be removed."""
 
     def __call__(self, dataset: StoredDataset, names: Sequence[Multihash]) -> Collection[Multihash]:
-        """Return those that may be removed.
+        """Return the names of the objects that may be removed.
 
         Args:
             dataset: the dataset, whose lock is held.
             names: objects all of whose rows, on every branch and tag, are retracted or record the removal.
 
         Raises:
-            OdfError: it cannot be determined; nothing is removed then.
+            OdfError: the policy cannot be evaluated; nothing is removed.
         """
 
 
 def removable_objects(dataset: StoredDataset, known: Reached, may_remove: RemovalPolicy) -> Iterator[UnusedPath]:
-    """Yield the linked objects of a dataset that exist, and whose removal is recorded and permitted.
+    """Yield existing linked objects of a dataset whose removal is recorded and permitted.
 
     Args:
-        dataset: seen from its head.
-        known: the objects that its references reach.
+        dataset: the dataset, opened at its head.
+        known: the objects reached by its references.
         may_remove: the policy.
 
     Raises:
@@ -55,15 +55,15 @@ def removable_objects(dataset: StoredDataset, known: Reached, may_remove: Remova
         return
     names = _unneeded(dataset, known)
     left = map(name_of, names)
-    while some := list(islice(left, _AT_ONCE)):
-        for name in sorted(set(may_remove(dataset, some)).intersection(some)):
+    while batch := list(islice(left, _AT_ONCE)):
+        for name in sorted(set(may_remove(dataset, batch)).intersection(batch)):
             path = store.file_of(name) if isinstance(store, LocalObjectStore) else None
             if path is not None:
                 yield UnusedPath(path, path.stat().st_size, Garbage.RELEASED, name)
 
 
 def _unneeded(dataset: StoredDataset, known: Reached) -> Names:
-    """Return the existing linked objects that no current row needs, seen from any reference."""
+    """Return the existing linked objects that no current row of any reference needs."""
     import numpy as np
 
     layout = dataset.layout

@@ -1,7 +1,7 @@
 """`odf verify --repair`: fetch missing or damaged files from the remotes of a dataset.
 
-Objects are named by their hashes, so any remote will do: data is hashed on arrival, and replaces the existing file
-atomically or not at all. References and signatures are not objects: see `repair_references`.
+Objects are named by their hashes, so they can be fetched from any remote: data is hashed on arrival, and replaces the
+existing file atomically. References and signatures are not objects: see `repair_references`.
 """
 
 from __future__ import annotations
@@ -44,10 +44,10 @@ _MAX_TAGS = 20
 
 @dataclass
 class Repair:
-    """A repair of one dataset, whose lock the caller holds.
+    """A repair of one dataset; requires its lock.
 
     Attributes:
-        repaired: the files that were fetched again.
+        repaired: paths of the files that were fetched again.
         findings: reasons why files could not be repaired.
     """
 
@@ -59,19 +59,19 @@ class Repair:
     _remotes: list[tuple[str, DatasetLayout]] = field(default_factory=list)
 
     def run(self) -> None:
-        """Check the references and everything that they reach, and fetch what is missing or damaged."""
+        """Check all references and reachable objects, and fetch missing or damaged ones."""
         try:
             self._repair()
-        except OdfError as error:  # e.g. of the file of remotes: other datasets can still be repaired
+        except OdfError as error:  # for example from the file of remotes: other datasets can still be repaired
             self._add_finding(f"Not repaired: {error.message}", type(error), error.hint)
 
-    def findings_beside(self, found: Sequence[Finding]) -> Sequence[Finding]:
-        """Return why files were not repaired; also that there is no remote, if anything is damaged.
+    def findings_beside(self, findings: Sequence[Finding]) -> Sequence[Finding]:
+        """Return the reasons why files were not repaired; if there is no remote, add a finding that says so.
 
         Args:
-            found: the findings of a verification after the repair.
+            findings: the findings of a verification after the repair.
         """
-        if found and not self._remotes and not self.findings:
+        if findings and not self._remotes and not self.findings:
             self._add_finding(
                 "Nothing to repair from: the dataset was neither pulled from nor pushed to a repository", OdfError
             )
@@ -88,7 +88,7 @@ class Repair:
                     self.repaired.append(layout.refs.describe(name))
             except OdfError as error:
                 self._add_finding(error.message, type(error), error.hint, layout.refs.describe(name))
-            with suppress(OdfError):  # the verification that follows reports what is still wrong
+            with suppress(OdfError):  # the following verification reports remaining damage
                 self._reached(name, seen)
         try:
             self._linked()
@@ -121,7 +121,7 @@ class Repair:
         self.progress(Progress(str(self.dataset.handle), "looking for damage", done, total, "bytes"))
 
     def _reached(self, reference: str, seen: set[Multihash]) -> None:
-        """Repair everything that a reference reaches, except for what has been seen before."""
+        """Repair all objects reachable from a reference, except for those already seen."""
         head = self.dataset.layout.refs.get(reference)
         blocks = [] if head is None else self._blocks(head, seen)
         for item in objects_of_blocks(blocks):
@@ -131,23 +131,25 @@ class Repair:
     def _open_remotes(self) -> list[tuple[str, DatasetLayout]]:
         aliases = self.transfers.aliases(self.dataset)
         places = dict.fromkeys([*aliases.list("pull"), *aliases.list("push")])
-        found = []
+        opened = []
         for remote in places:
             place = without_user(remote)
             try:
-                found.append((place, open_dataset(resolve_remote(remote, self.transfers.registry))))
+                opened.append((place, open_dataset(resolve_remote(remote, self.transfers.registry))))
             except OdfError as error:
                 self._add_finding(f"Cannot fetch from {place}: {error.message}", type(error), error.hint)
-        return found
+        return opened
 
     def _tell_lost_tags(self) -> None:
-        """Report tags that were pushed and are missing here: deleted or lost, which only the user knows."""
-        here = set(self.dataset.layout.refs.names())
+        """Report pushed tags that are missing here: only the user knows if they were deleted or lost."""
+        own_names = set(self.dataset.layout.refs.names())
         pushed_to = self.transfers.aliases(self.dataset).shown("push")
         for remote, layout in (known for known in self._remotes if known[0] in pushed_to):
             with suppress(OdfError):  # not all remotes can be listed
-                found = [name for text in layout.refs.names() if text not in here and (name := _tag(text)) is not None]
-                for name in found[:_MAX_TAGS]:
+                lost = [
+                    name for text in layout.refs.names() if text not in own_names and (name := _tag(text)) is not None
+                ]
+                for name in lost[:_MAX_TAGS]:
                     self._add_finding(
                         f"{remote} has {name}, which does not exist here",
                         ReferenceNotThere,
@@ -155,7 +157,7 @@ class Repair:
                     )
 
     def _blocks(self, head: Multihash, seen: set[Multihash]) -> list[HashedBlock]:
-        """Return a block and its ancestors, after repairing each; known blocks are left out."""
+        """Repair and return a block and its ancestors, up to the first one already seen."""
         blocks: list[HashedBlock] = []
         store = self.dataset.layout.blocks
         name: Multihash | None = head

@@ -1,7 +1,7 @@
-"""Repair of references and signatures, which are not named by a hash, with limited trust in remotes.
+"""Repair of references and signatures. These are not named by a hash, so remotes are only trusted to a limited extent.
 
-- A damaged or dangling tag or branch is fetched from a remote. So is the head, after its local signature was tried. If
-  local blocks continue from there, the user has to decide.
+- A damaged or dangling tag or branch is fetched from a remote. So is the head, unless its local signature suffices. If
+  local blocks continue from the fetched block, the user must decide.
 - Signatures are fetched if they are valid, for blocks whose local signatures are damaged or missing.
 """
 
@@ -40,7 +40,7 @@ from odfpy.files import make_way_for
 from odfpy.repository.divergence import read_block
 
 Remotes = Sequence[tuple[str, DatasetLayout]]
-"""The remotes that have the dataset, by name."""
+"""Remotes of the dataset: names and layouts."""
 
 
 # --- References ------------------------------------------------------------------------------------------------------
@@ -48,28 +48,28 @@ Remotes = Sequence[tuple[str, DatasetLayout]]
 
 @dataclass(frozen=True)
 class ReferenceRepair:
-    """The repair of references of a dataset, whose lock the caller holds."""
+    """Repair of the references of a dataset; requires its lock."""
 
     dataset: StoredDataset
     remotes: Remotes
 
     def restored(self, name: str) -> bool:
-        """Return whether a reference that was damaged or dangling points to a block again.
+        """Restore a reference if it is damaged or dangling; return whether it was restored.
 
         Raises:
-            IntegrityError: another place has the reference, but blocks here continue from its block.
-            OdfError: it cannot be written.
+            IntegrityError: a signature or remote has the reference, but local blocks continue from its block.
+            OdfError: the reference cannot be written.
         """
         refs = self.dataset.layout.refs
         assert isinstance(refs, LocalRefStore)  # noqa: S101 - a dataset of a workspace, seen from its head
-        here: Multihash | None = None
+        current: Multihash | None = None
         with suppress(OdfError):
-            here = refs.get(name)
+            current = refs.get(name)
         # A reference that has only lost its block is correct. A dangling head does not go back to what was once pushed.
-        if here is not None and (here in self.dataset.layout.blocks or self._is_somewhere(here)):
+        if current is not None and (current in self.dataset.layout.blocks or self._is_somewhere(current)):
             return False
-        for block in self._signed_head() if name == HEAD and here is not None else self._candidates(name):
-            if block != here and self._is_somewhere(block):
+        for block in self._signed_head() if name == HEAD and current is not None else self._candidates(name):
+            if block != current and self._is_somewhere(block):
                 if not _is_tag(name):
                     self._require_last(name, block)
                 refs.restore(name, block)
@@ -86,7 +86,7 @@ class ReferenceRepair:
                     yield block
 
     def _signed_head(self) -> Iterator[Multihash]:
-        """Yield the block that the head was last moved to with a signature, according to that."""
+        """Yield the block to which the head was last moved according to its signature."""
         if (signed := self._head_signatures()) is not None:
             yield signed.block_hash
 
@@ -108,21 +108,22 @@ class ReferenceRepair:
         return False
 
     def _require_last(self, name: str, block: Multihash) -> None:
-        """Check that no block here continues from a block, unless another reference reaches it, or it was abandoned."""
+        """Check that local successors of a block are reachable from another reference, or were abandoned by a reset."""
         layout = self.dataset.layout
         reached: set[Multihash] = set()
         for other in layout.refs.names():
             with suppress(OdfError):
-                reached.update(one.hash for one in layout.chain.iter_blocks(layout.refs.get(other)))
+                reached.update(hashed.hash for hashed in layout.chain.iter_blocks(layout.refs.get(other)))
         since = self._signed_at(block) if name == HEAD else None
         after = [
-            one.hash
-            for one in self._blocks_here()
-            if one.block.prev_block_hash == block
-            and one.hash not in reached
-            and (since is None or one.block.system_time > since)
+            hashed.hash
+            for hashed in self._blocks_here()
+            if hashed.block.prev_block_hash == block
+            and hashed.hash not in reached
+            and (since is None or hashed.block.system_time > since)
         ]
-        # A silent step back would drop what was committed after the last push, and the next `odf gc` would remove it.
+        # Moving the reference back silently would drop blocks committed after the last push, and `odf gc` would remove
+        # them.
         if after:
             raise IntegrityError(
                 f"Damaged reference: {layout.refs.describe(name)}; {'its signature' if since else 'another repository'}"
@@ -131,14 +132,14 @@ class ReferenceRepair:
             )
 
     def _signed_at(self, block: Multihash) -> Timestamp | None:
-        """Return when the head was moved to a block, if it is signed there: successors from before were abandoned.
+        """Return when the head was signed at a block, None if it was not: earlier successors were abandoned.
 
-        Later ones may have been committed without a signature, which leaves that of the head as it is.
+        Later successors may have been committed without a signature, which does not update the head's signature.
         """
         signed = self._head_signatures()
         if signed is None or signed.block_hash != block:
             return None
-        return max((one.time for one in signed.signatures), default=None)
+        return max((signature.time for signature in signed.signatures), default=None)
 
     def _blocks_here(self) -> Iterator[HashedBlock]:
         blocks = self.dataset.layout.blocks
@@ -156,12 +157,12 @@ def _is_tag(name: str) -> bool:
 
 
 def restored_signatures(dataset: StoredDataset, blocks: Sequence[HashedBlock], remotes: Remotes) -> Iterator[str]:
-    """Fetch signatures of blocks whose signatures here are damaged or missing; yield the files.
+    """Fetch signatures for blocks whose local signatures are damaged or missing; yield the paths of the written files.
 
     Args:
-        dataset: the dataset, whose lock the caller holds.
+        dataset: the dataset; its lock is required.
         blocks: blocks of the dataset.
-        remotes: the other places.
+        remotes: the remotes of the dataset.
 
     Raises:
         OdfError: a file cannot be written.
@@ -174,8 +175,8 @@ def restored_signatures(dataset: StoredDataset, blocks: Sequence[HashedBlock], r
     for _, remote in remotes:
         if remote.side is None or not _says_signed(remote.side):
             continue
-        found = _good_ones(remote.side, dataset_id, wanted) if wanted else []
-        for hashed, signed in found:
+        restorable = _good_ones(remote.side, dataset_id, wanted) if wanted else []
+        for hashed, signed in restorable:
             yield _write(dataset.folder, side, path_of(hashed.hash), encode(signed, BLOCK_SIGNATURES))
             wanted.remove(hashed)
         if head is not None and not _is_good_head(side, dataset_id, head):
@@ -209,17 +210,17 @@ def _says_signed(side: SideFiles) -> bool:
 def _good_ones(
     side: SideFiles, dataset_id: DatasetId, blocks: Sequence[HashedBlock]
 ) -> list[tuple[HashedBlock, SignedBlock]]:
-    """Return the valid signatures that another place has; an invalid one does not affect the others."""
+    """Return the valid signatures of a remote; an invalid one does not affect the others."""
     try:
-        found = read_all_signatures(side, dataset_id, blocks)
+        signed_blocks = read_all_signatures(side, dataset_id, blocks)
     except OdfError:
         if len(blocks) == 1:
             return []
-        # One bad signature fails all that are read with it. Bisection finds it in a few batches, each of which is one
-        # request to a node.
+        # An invalid signature fails its whole batch. Bisection isolates it with few batches; each batch is one request
+        # to a node.
         half = len(blocks) // 2
         return [*_good_ones(side, dataset_id, blocks[:half]), *_good_ones(side, dataset_id, blocks[half:])]
-    return [(hashed, signed) for hashed, signed in zip(blocks, found, strict=True) if signed is not None]
+    return [(hashed, signed) for hashed, signed in zip(blocks, signed_blocks, strict=True) if signed is not None]
 
 
 def _write(folder: Path, side: SideFiles, path: str, data: bytes) -> str:

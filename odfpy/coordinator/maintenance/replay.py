@@ -1,4 +1,4 @@
-"""Replays of transforms: the recorded rows are compared with those of the same query over the same input."""
+"""Replays of transforms: run recorded transforms again over the same inputs, and compare the rows."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ _DIVERGED = (
 
 @dataclass(frozen=True, slots=True)
 class ReplayState:
-    """State that a replay leaves to the next one; none of it comes from the dataset or its cache.
+    """State that a replay passes to the next one; it is independent of the dataset and its cache.
 
     Attributes:
         checkpoint: the checkpoint file, None for none.
@@ -63,17 +63,17 @@ class ReplayState:
     arrangement: Path | None = None
 
     def replaced(self, checkpoint: Path, arrangement: Path, folder: Path) -> ReplayState:
-        """Move the state of a replay into a folder, in place of that of the previous replay.
+        """Move the state of a replay into a folder, replacing the state of the previous replay.
 
         Args:
-            checkpoint: the file that the engine has written, if any.
-            arrangement: the folder that the engine has written, if any.
-            folder: the folder.
+            checkpoint: path of the file that the engine may have written.
+            arrangement: path of the folder that the engine may have written.
+            folder: the folder for the state.
         """
         new_checkpoint = checkpoint.replace(folder / "checkpoint") if checkpoint.is_file() else None
         place, incoming = folder / "arrangement", folder / "coming"
         new_arrangement = None
-        with suppress(OSError):  # it is a cache: without it, the next replay reads history
+        with suppress(OSError):  # the arrangement is a cache: without it, the next replay reads the history
             if listed_runs(arrangement) is not None:
                 move(arrangement, self.arrangement, incoming)
                 shutil.rmtree(place, ignore_errors=True)
@@ -82,13 +82,13 @@ class ReplayState:
 
 
 def replay_all(verification: Verification, storage: Storage, engine_for: EngineFor, *, from_start: bool) -> None:
-    """Replay all transforms: each from the checkpoint before it, or all from the start without recorded checkpoints.
+    """Replay all transforms, each from the checkpoint before it, or all from the start without recorded checkpoints.
 
     Args:
-        verification: the verification, which notes findings.
+        verification: the verification, to which findings are added.
         storage: the workspace.
         engine_for: returns the engine of a transform.
-        from_start: whether recorded checkpoints are ignored.
+        from_start: whether to ignore recorded checkpoints.
     """
     state = ChainState()
     dataset = verification.dataset
@@ -115,17 +115,17 @@ def replay_all(verification: Verification, storage: Storage, engine_for: EngineF
 
 
 def remark_on_histories(verification: Verification, storage: Storage) -> None:
-    """Remark on inputs whose history no longer has the blocks that a derivative was computed from.
+    """Add warnings about inputs whose history no longer has the blocks that a derivative was computed from.
 
-    A replay can still read these blocks until `odf gc` removes them, so it does not notice.
+    A replay can still read these blocks until `odf gc` removes them, so it does not detect that.
 
     Args:
-        verification: the verification, which notes findings.
+        verification: the verification, to which findings are added.
         storage: the workspace.
     """
     for covered in verification.states[-1].query_inputs:
         last = covered.last_block_hash
-        with suppress(OdfError):  # it is missing or damaged, which the replay and its own verification report
+        with suppress(OdfError):  # missing or damaged inputs are reported by the replay and by their own verification
             source = storage.get(covered.dataset_id)
             if last is not None and last in source.layout.blocks and source.number_in_history(last) is None:
                 message = f"Computed from blocks that the history of {source.handle} no longer has (up to {last})"
@@ -145,12 +145,12 @@ class _Replay:
     """The replay of one transform.
 
     Attributes:
-        verification: the verification, which notes findings.
+        verification: the verification, to which findings are added.
         hashed: the block of the transform.
         event: its event.
-        before: the state of the chain before it.
-        set_transform: the transform in force.
-        inputs: the intervals of the inputs that it has processed.
+        before: the state of the chain before the block.
+        set_transform: the transform at that block.
+        inputs: the intervals of the inputs that the transform has processed.
     """
 
     verification: Verification
@@ -165,7 +165,7 @@ class _Replay:
 
         Args:
             engine_for: returns the engine of a transform.
-            previous: the state that the replay continues from.
+            previous: the state of the previous replay.
             scratch: a folder for the files of this replay.
             folder: the folder for the state of the engine.
         """
@@ -222,17 +222,16 @@ class _Replay:
 def _compare_watermarks(
     set_transform: SetTransform, before: ChainState, response: TransformResponseSuccess, recorded: Timestamp | None
 ) -> str:
-    """Return a remark on the watermark of a block, if a commit of the replay would record another one.
+    """Return a remark if a commit of the replay would record another watermark than the block.
 
-    Where a query passes no watermark on, that of the dataset stays where it was. For runs of our engines, that is
-    checked like any other. Engines of others may advance the watermark where ours do not, so there is nothing to
-    compare.
+    If a query propagates no watermark, the dataset keeps its watermark. This is checked for runs of odfpy's engines.
+    Other engines may advance the watermark where these do not, so their blocks are not compared.
     """
     is_ours = (set_transform.transform.version or "").startswith(OUR_ENGINES)
-    found = watermark_after(before, response)
-    if found == recorded or (response.new_watermark is None and not is_ours):
+    computed = watermark_after(before, response)
+    if computed == recorded or (response.new_watermark is None and not is_ours):
         return ""
-    gives = f"the watermark {found}" if found else "no watermark"
+    gives = f"the watermark {computed}" if computed else "no watermark"
     return f"The replay gives {gives}, the block says {recorded or 'none'}"
 
 
@@ -241,7 +240,7 @@ def _logical_hash(response: TransformResponseSuccess) -> Multihash | None:
 
 
 def _compare_rows(verification: Verification, event: ExecuteTransform, replayed: Path | None) -> str:
-    """Return a remark on how the rows of a replay differ from the recorded ones."""
+    """Return a remark on the difference between the rows of a replay and the recorded rows."""
     if replayed is None or event.new_data is None:
         return ""
     recorded = verification.dataset.layout.data.local_path(event.new_data.physical_hash)
@@ -253,7 +252,7 @@ def _compare_rows(verification: Verification, event: ExecuteTransform, replayed:
 
 
 def _compare_versions(set_transform: SetTransform, version: str) -> str:
-    """Return a remark if another engine version has made the rows."""
+    """Return a remark if the rows were computed with another engine version."""
     recorded = set_transform.transform.version
     return f"; they were computed with {recorded}, this is {version}" if recorded not in (None, version) else ""
 

@@ -24,16 +24,16 @@ class Severity(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """Something that a verification found.
+    """A finding of a verification.
 
     Attributes:
-        check: what was checked: `chain`, `block`, `clock`, `slice`, `checkpoint`, `replay`, `batch`, `signature`,
+        check: the kind of check: `chain`, `block`, `clock`, `slice`, `checkpoint`, `replay`, `batch`, `signature`,
             `lineage`, `reference` for references other than the head, `file` for other files, `repair`.
-        message: what is wrong.
-        block: the block in question.
-        sequence_number: its number.
-        file: the file in question.
-        hint: what to do.
+        message: description of the problem.
+        block: hash of the block concerned.
+        sequence_number: sequence number of the block.
+        file: path of the file concerned.
+        hint: advice for the user.
         code: the error code of the cause; `odf help CODE` explains it.
     """
 
@@ -49,11 +49,11 @@ class Finding:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BatchComparison:
-    """A comparison of a derivative with its query run once, over the state that its inputs had at its last run.
+    """A comparison of a derivative with the result of its query over the state of its inputs at its last run.
 
     Attributes:
         block: the block of the transform.
-        sequence_number: its number.
+        sequence_number: sequence number of the block.
         answer: the result of the comparison.
         most: the maximum number of listed differences; all are counted.
     """
@@ -69,8 +69,8 @@ class LinkedFiles:
     """The files that rows of a dataset link to, each counted once.
 
     Attributes:
-        here: the number of files that are here and intact.
-        here_bytes: their total size in bytes.
+        here: the number of files that exist here and are intact.
+        here_bytes: total size of these files in bytes.
         elsewhere: the number of files that this copy does not have, by its setting.
         removed: the number of files that were removed as recorded: no current row needs them.
     """
@@ -83,12 +83,12 @@ class LinkedFiles:
 
 @dataclass(frozen=True, slots=True)
 class LostHistory:
-    """A chain of blocks that once followed the head, which was moved back by a reset or by an old copy.
+    """A chain of blocks that once followed the head, before a reset or an old copy moved the head back.
 
     Attributes:
-        head: its last block.
-        num_blocks: number of blocks after the head.
-        written: when its last block was written.
+        head: hash of the last block.
+        num_blocks: number of blocks after the current head.
+        written: time at which the last block was written.
     """
 
     head: Multihash
@@ -98,17 +98,17 @@ class LostHistory:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VerifyReport:
-    """The report on the verification of one dataset: what was checked, and what was found.
+    """The report on the verification of one dataset: its extent and its findings.
 
     Attributes:
-        head: the last block that was checked, None if the blocks cannot be read.
-        signatures: the signers of its blocks.
-        against_batch: comparisons with the query run once, oldest first.
-        unreferenced: number of objects that no reference reaches; they do no harm, and `odf gc` removes them.
-        unreferenced_bytes: their total size in bytes.
-        following: histories among them that once followed the head, the most recently written first.
-        repaired: files that were fetched again.
-        linked: the files that rows link to; None where rows cannot link to files.
+        head: hash of the last verified block, None if the blocks cannot be read.
+        signatures: the signers of the blocks.
+        against_batch: comparisons with the results of the query over all input data, oldest first.
+        unreferenced: number of objects that no reference reaches; they are harmless, and `odf gc` removes them.
+        unreferenced_bytes: total size of these objects in bytes.
+        following: unreachable histories that once followed the head, the most recently written first.
+        repaired: paths of the files that were fetched again.
+        linked: counts of linked files; None if rows cannot link to files.
     """
 
     handle: DatasetHandle
@@ -129,5 +129,5 @@ class VerifyReport:
 
     @property
     def ok(self) -> bool:
-        """True if there are no errors; warnings do not count."""
+        """True if there are no errors; warnings are ignored."""
         return all(finding.severity is not Severity.ERROR for finding in self.findings)

@@ -1,8 +1,8 @@
 """`odf gc --repo`: garbage collection in a writable repository: a folder or a bucket.
 
-There are no locks in a repository. What a push uploads is unreachable until the push moves the head, and must not be
-removed before. So only objects are removed that were written, or last relied on by a push, a good while ago; the
-references are read again before each removal, and after the last one.
+A repository has no locks. Objects uploaded by a push are unreachable until the push moves the head, and must not be
+removed before. So objects are only removed if they have not been written, or used by a push, for a long time. The
+references are read again before each batch of removals, and after the last one.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from odfpy.repository.locations.open import is_writable, open_dataset
 from odfpy.repository.objects import run_all
 
 GOOD_WHILE = Duration.parse("2w")
-"""Default minimum age of garbage; no running push has started earlier."""
+"""Default minimum age of garbage; pushes are assumed to take less time."""
 
 _AT_ONCE = 100
 
@@ -46,9 +46,9 @@ class StrayObject:
     """An object that no reference reaches.
 
     Attributes:
-        store: the store that it is in.
-        name: its hash.
-        size: its size in bytes.
+        store: the store of the object.
+        name: hash of the object.
+        size: size in bytes.
     """
 
     store: ObjectStore
@@ -68,11 +68,11 @@ class StrayObject:
 
 @dataclass(frozen=True)
 class RepositoryGarbage:
-    """Collects the garbage of one repository.
+    """The garbage collector of one repository.
 
     Attributes:
         url: the URL of the repository.
-        older_than: the minimum age of what is removed.
+        older_than: the minimum age of objects to remove.
         dry_run: whether only to report.
     """
 
@@ -82,10 +82,10 @@ class RepositoryGarbage:
     progress: ProgressSink = silent
 
     def collect(self, names: Iterable[str] = ()) -> Iterator[GcReport]:
-        """Collect some datasets, by name or pattern, or all.
+        """Collect the garbage of datasets by name or pattern, or of all.
 
         Raises:
-            UsageError: objects of that repository cannot be removed from here.
+            UsageError: objects of the repository cannot be removed.
             DatasetNotFound: a name or pattern matches nothing.
             NotFound, TransferError: the repository does not exist, or cannot be reached or read.
         """
@@ -108,17 +108,17 @@ class RepositoryGarbage:
             layout = open_dataset(url)
             limit = time.time() - self.older_than.seconds
             known, tips = _references(layout)
-            found = list(self._useless(layout, known, limit))
+            unused = list(self._useless(layout, known, limit))
             if self.dry_run:
-                return GcReport(name=name, found=tuple(found))
-            left = iter(found)
-            while some := list(islice(left, _AT_ONCE)):
+                return GcReport(name=name, found=tuple(unused))
+            left = iter(unused)
+            while batch := list(islice(left, _AT_ONCE)):
                 if _tips(layout) != tips:
-                    _require_all(layout, name, removed)  # a second run would not detect what is missing
+                    _require_all(layout, name, removed)  # a second run would not detect the missing objects
                     raise ConcurrentUpdate(f"{name} was written to at the same time", hint="Run the command again.")
                 stays: set[int] = set()
-                run_all([partial(_remove, layout, item, limit, stays) for item in some])
-                removed += [item for item in some if id(item) not in stays]
+                run_all([partial(_remove, layout, item, limit, stays) for item in batch])
+                removed += [item for item in batch if id(item) not in stays]
             if _tips(layout) != tips:
                 _require_all(layout, name, removed)
         except OdfError as error:
@@ -138,8 +138,9 @@ class RepositoryGarbage:
 
 
 def _references(layout: DatasetLayout) -> tuple[Reached, frozenset[tuple[str, Multihash | None]]]:
-    """Return what references reach, and where they point, to notice if one is moved meanwhile."""
-    # Before the walk: a reference that moves during it then differs at the next comparison, and nothing is removed.
+    """Return the reachable objects and the targets of all references, to detect concurrent changes."""
+    # Read before the walk: if a reference moves during the walk, the next comparison detects it, and nothing is
+    # removed.
     tips = _tips(layout)
     try:
         return reachable_blocks(layout), tips
@@ -159,13 +160,13 @@ def _stores(layout: DatasetLayout) -> tuple[ObjectStore, ...]:
 
 
 def _remove(layout: DatasetLayout, item: StrayObject | UnusedPath, limit: float, stays: set[int]) -> None:
-    """Remove something, unless a push has relied on it since it was listed.
+    """Remove an object or file, unless a push has used it since it was listed.
 
     Args:
         layout: the dataset.
-        item: what to remove.
-        limit: seconds since 1970; what was written later stays.
-        stays: gets the `id` of items that stay.
+        item: the object or file.
+        limit: time in seconds since 1970; objects written later are retained.
+        stays: receives the `id` of retained items.
     """
     if isinstance(item, UnusedPath):
         remove(item.path)
@@ -178,16 +179,16 @@ def _remove(layout: DatasetLayout, item: StrayObject | UnusedPath, limit: float,
 
 
 def _is_of_use_again(store: ObjectStore, name: Multihash, limit: float) -> bool:
-    """Return whether a push has found an object and relies on it; the object then counts as just written."""
+    """Return whether a push relies on an existing object; the push has then updated its modification time."""
     path = store.file_of(name) if isinstance(store, LocalObjectStore) else None
     try:
         return path is not None and path.stat().st_mtime > limit
-    except OSError:  # it is gone
+    except OSError:  # it no longer exists
         return False
 
 
 def _require_all(layout: DatasetLayout, name: str, removed: list[StrayObject | UnusedPath]) -> None:
-    """Check that no object was removed to which a push has concurrently referred."""
+    """Check that no removed object is reachable, as it would be if a push referred to it concurrently."""
     hint = "Push the dataset again from where the last push came from: what is missing is sent then."
     problem = f"{name} was pushed to at the moment of the removal"
     try:
@@ -201,11 +202,11 @@ def _require_all(layout: DatasetLayout, name: str, removed: list[StrayObject | U
 
 
 def _chosen(listed: list[ListedDataset], names: Iterable[str]) -> list[ListedDataset]:
-    found: dict[DatasetAlias, ListedDataset] = {}
+    chosen: dict[DatasetAlias, ListedDataset] = {}
     for name in names:
         fits = DatasetPattern(name).matches if is_pattern(name) else DatasetAlias.parse(name).__eq__
         fitting = {item.alias: item for item in listed if fits(item.alias)}
         if not fitting:
             raise DatasetNotFound(f"There is no dataset {name!r}", hint="`odf search --repo` shows what is there.")
-        found |= fitting
-    return [item for item in listed if item.alias in found] if found else listed
+        chosen |= fitting
+    return [item for item in listed if item.alias in chosen] if chosen else listed

@@ -1,4 +1,4 @@
-"""`odf reset`: moves the head back to a block, dropping later blocks from the history."""
+"""`odf reset`: move the head back to a block, and drop later blocks from the history."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ class ResetResult:
     """The result of a reset, or of its dry run.
 
     Attributes:
-        old_head: the head before.
-        new_head: the head after.
+        old_head: hash of the head before the reset.
+        new_head: hash of the head after the reset.
         sequence_number: sequence number of the new head.
-        num_blocks: number of blocks that leave the history.
-        num_records: number of their rows.
-        downstream: the derivatives that have to be rebuilt.
+        num_blocks: number of blocks removed from the history.
+        num_records: number of rows in these blocks.
+        downstream: the derivatives that must be rebuilt.
         notes: remarks for the user.
     """
 
@@ -47,17 +47,17 @@ class ResetResult:
 
 
 def plan_reset(storage: Storage, dataset: StoredDataset, block: str) -> ResetResult:
-    """Return what a reset would do; nothing is changed or locked.
+    """Return what a reset would do, without changes or locks.
 
     Args:
-        storage: the workspace, which has the derivatives.
+        storage: the workspace, to find derivatives.
         dataset: the dataset.
-        block: the hash of the block or a prefix of it, its sequence number, or the name of a tag or branch; also the
-            hash of a block that was dropped by a reset or a compaction, as long as it exists.
+        block: hash of the block or a prefix of it, its sequence number, or the name of a tag or branch; blocks dropped
+            by a reset or a compaction can be named by their hash as long as they exist.
 
     Raises:
-        BlockNotFound, UsageError: it is not in the history, or it is ambiguous.
-        DependencyCycle: by the query in force at that block, the dataset would be derived from itself.
+        BlockNotFound, UsageError: the block is not in the history, or its name is ambiguous.
+        DependencyCycle: the query at that block would derive the dataset from itself.
         OdfError: the chain is damaged.
     """
     blocks = {hashed.hash: hashed for hashed in dataset.chain.iter_blocks()}
@@ -68,7 +68,7 @@ def plan_reset(storage: Storage, dataset: StoredDataset, block: str) -> ResetRes
     if after.dataset_id != dataset.handle.id:
         raise IntegrityError(f"{dataset.handle}: the block {wanted} belongs to another dataset, {after.dataset_id}")
     Lineage(storage).refuse_cycle(dataset, after)
-    slice_files(dataset.layout.data, slices_of(kept))  # the slices may be gone, unless the head's history has them
+    slice_files(dataset.layout.data, slices_of(kept))  # slices that only dropped blocks need may have been removed
     dropped = blocks.keys() - {hashed.hash for hashed in kept}
     return ResetResult(
         handle=dataset.handle,
@@ -83,19 +83,19 @@ def plan_reset(storage: Storage, dataset: StoredDataset, block: str) -> ResetRes
 
 
 def reset(storage: Storage, dataset: StoredDataset, to: str) -> ResetResult:
-    """Move the head to a block; the caller holds the dataset's lock. Later blocks stay until `odf gc`.
+    """Move the head to a block; requires the dataset's lock. Later blocks are retained until `odf gc`.
 
     Args:
-        storage: the workspace, which has the derivatives.
+        storage: the workspace, to find derivatives.
         dataset: the dataset.
-        to: as for `plan_reset`.
+        to: the block; see `plan_reset`.
 
     Raises:
-        OdfError: as for `plan_reset`; nothing has changed.
+        OdfError: see `plan_reset`; nothing has changed.
     """
     plan = plan_reset(storage, dataset, to)
     if plan.changes:
-        # Before the head moves, as in a commit: readers without a lock never see it at an unsigned block.
+        # Sign before the head moves, as in a commit: readers without a lock never see it at an unsigned block.
         dataset.sign_head(dataset.chain.block(plan.new_head))
         dataset.layout.refs.compare_and_swap(HEAD, plan.old_head, plan.new_head)
     return plan

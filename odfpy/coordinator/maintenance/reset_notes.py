@@ -1,7 +1,7 @@
-"""Notes about a reset: statements of later blocks that are lost by it.
+"""Notes about a reset: records in later blocks that the reset undoes.
 
-Rows state that a linked file was removed: after a reset to before them, the file counts as existing again, but its
-content does not come back. Attachments, such as retention rules and legal holds of an archive, are reset, too.
+Rows record the removal of linked files: after a reset to an earlier block, the file counts as existing again, but its
+content is not restored. Attachments, such as retention rules and legal holds of an archive, are reset, too.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ from odfpy.errors import OdfError
 def reset_notes(
     dataset: StoredDataset, dropped: set[Multihash], kept: Sequence[HashedBlock], after: ChainState
 ) -> Iterator[str]:
-    """Yield what users must know before they reset a dataset to a block.
+    """Yield warnings for the user about a reset.
 
     Args:
-        dataset: the dataset as it is now.
-        dropped: the blocks that leave its history.
+        dataset: the dataset before the reset.
+        dropped: the blocks removed from its history.
         kept: the blocks of its new history, oldest first.
         after: the chain state at the end of the new history.
     """
     try:
         yield from _kept_again(dataset, dropped, kept)
-    except OdfError as error:  # a reset may be the way out of a damaged slice
+    except OdfError as error:  # a reset may be the remedy for a damaged slice
         yield f"cannot determine which linked files would be kept again: {error.message}"
     names = sorted({path for path, _ in _attachments(dataset.state) ^ _attachments(after)})
     if names:

@@ -1,4 +1,4 @@
-"""Restoration of names: datasets whose name file is lost or damaged get the name under which remotes know them.
+"""Restoration of names: a dataset whose name file is lost or damaged gets the name that its remote uses.
 
 The remote of a dataset is stored in another file than its name.
 """
@@ -15,20 +15,20 @@ from odfpy.errors import AlreadyExists, OdfError
 
 
 def restore_names(storage: Storage, refs: Sequence[str] | None) -> dict[DatasetId, tuple[str, ...]]:
-    """Restore the names of datasets that have lost them, from other places, if no other dataset has the name.
+    """Restore lost names of datasets from their remotes, unless another dataset has the name.
 
     Args:
         storage: the workspace.
-        refs: the datasets in question, by id, lost name or pattern; None for all.
+        refs: the datasets to restore, by id, lost name or pattern; None for all.
 
     Returns:
-        The restored datasets by id, with the files that were written.
+        The ids of restored datasets, each with the written files.
     """
     done: dict[DatasetId, tuple[str, ...]] = {}
     for damaged in storage.scan()[1]:
         folder = storage.odf / "datasets" / damaged.name
         alias = last_known_name(folder)
-        with suppress(OdfError):  # what is not a dataset at all is reported when datasets are listed
+        with suppress(OdfError):  # folders that are not datasets are reported when datasets are listed
             dataset_id = DatasetId.parse(f"{DID_ODF_PREFIX}{damaged.name}")
             if alias is not None and (refs is None or any(_means(ref, dataset_id, alias) for ref in refs)):
                 with storage.editing(), suppress(AlreadyExists):

@@ -1,4 +1,4 @@
-"""A verification in progress: what has been read, and what has been found."""
+"""Intermediate state of a verification."""
 
 from __future__ import annotations
 
@@ -56,12 +56,12 @@ class Verification:
 
         Args:
             check: name of the check.
-            message: what was found, and where.
-            block: the block that it is about, None for none.
-            file: the file that it is about, None for none.
-            hint: how to fix it, None for nothing.
-            severity: how bad it is.
-            cause: the class of error whose code the finding gets.
+            message: description of the problem and its location.
+            block: the block concerned, None if the finding is about no block.
+            file: the file concerned, None if the finding is about no file.
+            hint: advice for the user, None for no advice.
+            severity: severity of the finding.
+            cause: the error class whose code the finding gets.
         """
         finding = Finding(
             severity=severity,

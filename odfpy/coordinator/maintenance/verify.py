@@ -1,15 +1,15 @@
-"""Verification: files are checked against the chain, and data is checked against the queries.
+"""Verification: check files against the chain, and data against queries.
 
-    1. every block: its hash matches, it is readable, every chain rule holds; blocks in the future get a remark
+    1. every block: its hash matches, it is readable, every chain rule holds; blocks in the future give a warning
     2. every slice: it exists, size and physical hash match, its rows and their logical hash are as recorded
        and every object that they link to: size and hash match (`verify_links`)
-    3. every existing checkpoint: size and hash match; a missing one gets a remark, since it is only a cache
+    3. every existing checkpoint: size and hash match; a missing one gives a warning, since it is only a cache
     4. every transform of a derivative dataset is replayed, and gives the same logical hash (unless only integrity
        is requested): each from the checkpoint before it or, if that is missing or damaged, from the history of the
-       inputs; or all of them from the start, each from the state left by the previous replay. If the reference
-       implementation has read slices in the order of their names, so does a second replay, with a remark. Blocks of
-       inputs that exist, but are no longer in their history, get a remark
-    5. the state of a derivative against its query run once over the states of its inputs, if requested
+       inputs; or all of them from the start, each from the state of the previous replay. If the reference
+       implementation has read slices in the order of their names, so does a second replay, with a warning. Blocks of
+       inputs that exist, but are no longer in their history, give a warning
+    5. the state of a derivative equals the result of its query over the states of its inputs, if requested
     6. every signature: it belongs to its signer; copies are signed by the signers required by the settings
 
 A finding names block and file. Slices of other writers with the reference implementation's known deviation of the
@@ -77,11 +77,11 @@ def verify(
     Args:
         storage: the workspace.
         dataset: the dataset.
-        engine_for: returns the engines for replays; without it, only integrity is verified.
+        engine_for: returns the engines for replays; None to verify integrity only.
         from_start: whether to replay without using recorded checkpoints.
-        batch: compares derivatives with their queries run once, None to skip that.
+        batch: compares derivatives with the results of their queries over all input data, None to skip that.
         each_transform: whether to compare after each transform, not only after the last one.
-        progress: is notified of the progress.
+        progress: called with the progress.
     """
     started = time.monotonic()
     verification = Verification(dataset, progress)
@@ -118,7 +118,7 @@ def verify(
 
 
 def with_cycle(report: VerifyReport, cycle: DependencyCycle | None) -> VerifyReport:
-    """Add a finding to the report, if the dataset is derived from itself."""
+    """Add a finding to the report if the dataset is in a dependency cycle."""
     if cycle is None:
         return report
     finding = Finding(severity=Severity.ERROR, check="lineage", message=cycle.message, hint=cycle.hint, code=cycle.code)
@@ -137,7 +137,7 @@ def _verify_chain(verification: Verification) -> None:
         is_lost = isinstance(error, (HashMismatch, ObjectNotFound))
         hint = error.hint if error.hint and not is_lost else _RESTORE.format(verification.dataset.handle)
         verification.add_finding("block", error.message, hint=hint, cause=type(error))
-        verification.blocks.clear()  # the rules need the whole chain, from its seed on
+        verification.blocks.clear()  # chain rules can only be checked on a complete chain
         return
     verification.blocks.reverse()
     state = ChainState()
@@ -155,7 +155,7 @@ def _verify_chain(verification: Verification) -> None:
 
 
 def _remark_on_future(verification: Verification) -> None:
-    """Add one remark on all blocks whose time lies in the future, at the first of them."""
+    """Add one warning for all blocks with a time in the future, at the first of them."""
     now = Timestamp.now()
     early = [hashed for hashed in verification.blocks if ahead(hashed.block.system_time, now) is not None]
     if not early:
@@ -191,7 +191,7 @@ def _verify_files(verification: Verification, hashed: HashedBlock, state: ChainS
 
 
 def _remark_on_missing(verification: Verification) -> None:
-    """Add one remark on all missing checkpoints, at the last of them: a user may have freed space."""
+    """Add one warning for all missing checkpoints, at the last of them: a user may have freed space."""
     if not verification.missing_checkpoints:
         return
     block, name = verification.missing_checkpoints[-1]
@@ -255,7 +255,7 @@ def _verify_rows(verification: Verification, hashed: HashedBlock, state: ChainSt
         verification.add_finding("slice", message, hashed, file=file, cause=HashMismatch)
 
 
-# --- 5. A second opinion ---------------------------------------------------------------------------------------------
+# --- 5. Batch results ------------------------------------------------------------------------------------------------
 
 
 def _compare_with_batch(verification: Verification, batch: BatchVerifier, *, each: bool) -> None:

@@ -1,7 +1,7 @@
-"""Verification of linked objects: those that are here, by hash and size, and whether any are missing.
+"""Verification of linked objects: hash and size of those that exist here, and which ones are missing.
 
 A missing object is an error, unless no current row needs it and its removal is recorded. For a copy that has only some
-files, by its setting `copy.files`, the report tells how many are elsewhere.
+files, by its setting `copy.files`, the report counts the files that exist elsewhere.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 CHECK: Final = "file"
 _MAX_COUNT: Final = 20
-"""Missing objects that are named one by one."""
+"""Maximum number of missing objects with a finding of their own."""
 
 _REPAIR: Final = "`odf verify --repair` fetches it from a repository that has the dataset."
 
@@ -43,11 +43,11 @@ class LinkedCheck:
 
     Attributes:
         dataset: the dataset.
-        monitor: counts the bytes that are read.
-        damaged: objects that are here and damaged, with the damage.
-        missing: objects that are not here.
+        monitor: counts the bytes read.
+        damaged: existing objects that are damaged, each with its damage.
+        missing: names of the objects that do not exist here.
         count: number of intact objects.
-        size: their total size in bytes.
+        size: total size of the intact objects in bytes.
     """
 
     dataset: StoredDataset
@@ -66,15 +66,15 @@ class LinkedCheck:
             OdfError: the slice cannot be read, or has an invalid link.
         """
         for items in linked_in([item], self.dataset.layout, ALL, self._done, with_removed=True):
-            found: list[tuple[ObjectOfBlock, Damage | int]] = []
-            run_all([partial(self._check, one, found) for one in items], self.monitor.stop)
-            for one, outcome in found:
+            outcomes: list[tuple[ObjectOfBlock, Damage | int]] = []
+            run_all([partial(self._check, linked, outcomes) for linked in items], self.monitor.stop)
+            for linked, outcome in outcomes:
                 if isinstance(outcome, int):
                     self.count, self.size = self.count + 1, self.size + outcome
                 elif outcome.cause is ObjectNotFound:
-                    self.missing.add(as_names([one.name]))
+                    self.missing.add(as_names([linked.name]))
                 else:
-                    self.damaged.append((one, outcome))
+                    self.damaged.append((linked, outcome))
 
     def needed(self, blocks: list[HashedBlock]) -> Names:
         """Return the missing objects that current rows need, sorted.
@@ -91,12 +91,12 @@ class LinkedCheck:
         return names[times_kept(names, linked_slices(blocks), self.dataset.layout) > 0] if len(names) else names
 
     def due(self, blocks: list[HashedBlock], names: Names, choice: LinkFilter) -> Names:
-        """Return those of some missing objects that the copy should have according to its choice.
+        """Return those of the missing objects that the copy should have according to its choice.
 
         Args:
             blocks: the whole chain, oldest first.
-            names: the objects.
-            choice: the choice of objects that the copy has.
+            names: the missing objects.
+            choice: the copy's choice of objects.
 
         Raises:
             OdfError: a slice cannot be read.
@@ -110,8 +110,8 @@ class LinkedCheck:
             pass
         return names[chosen.contains(names)]
 
-    def _check(self, item: ObjectOfBlock, found: list[tuple[ObjectOfBlock, Damage | int]]) -> None:
-        found.append((item, self._outcome(item)))
+    def _check(self, item: ObjectOfBlock, outcomes: list[tuple[ObjectOfBlock, Damage | int]]) -> None:
+        outcomes.append((item, self._outcome(item)))
 
     def _outcome(self, item: ObjectOfBlock) -> Damage | int:
         """Return the size of an intact object, or its damage."""
@@ -121,16 +121,16 @@ class LinkedCheck:
             if item.size not in (UNKNOWN, size):
                 return Damage(f"Damaged file: it has {size} bytes, its row says {item.size}", IntegrityError)
             with self.monitor.over(store.open(item.name), store.describe(item.name)) as stream:
-                found = Multihash.of_stream(stream, item.name.algorithm)
+                actual = Multihash.of_stream(stream, item.name.algorithm)
         except ObjectNotFound:
             return Damage("Missing file", ObjectNotFound)
         except (OdfError, OSError) as error:
             return Damage(f"Unreadable file: {error}", type(error) if isinstance(error, OdfError) else OdfError)
-        return size if found == item.name else Damage(f"Damaged file: its bytes have the hash {found}", HashMismatch)
+        return size if actual == item.name else Damage(f"Damaged file: its bytes have the hash {actual}", HashMismatch)
 
 
 def verify_links(verification: Verification) -> LinkedFiles | None:
-    """Check the linked objects of a dataset whose blocks have been read; return None if rows cannot have links."""
+    """Check the linked objects of a dataset; return None if rows cannot have links. The blocks must have been read."""
     slices = list(linked_slices(verification.blocks))
     if not slices:
         return None
@@ -140,7 +140,7 @@ def verify_links(verification: Verification) -> LinkedFiles | None:
         try:
             check.look(item)
         except OdfError as error:
-            if not isinstance(error, HashMismatch | ObjectNotFound):  # faults of the slice have their own finding
+            if not isinstance(error, HashMismatch | ObjectNotFound):  # damage of the slice has its own finding
                 verification.add_finding(CHECK, error.message, item.slice.block, hint=error.hint, cause=type(error))
     blocks = {hashed.hash: hashed for hashed in verification.blocks} if check.damaged else {}
     for linked, damage in check.damaged:

@@ -1,7 +1,7 @@
 """Events of OpenLineage about datasets that are pulled.
 
-A dataset is a job of the same name, which writes it. Its version is the block of its head, so an event says exactly
-which rows were derived from which. A second name (`symlinks`) is its id, which is the same in every workspace.
+A dataset is a job of the same name, which writes it. Its version is the hash of its head, so an event identifies
+exactly which rows were derived from which. A second name (`symlinks`) is its id, which is the same in every workspace.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ from odfpy.http.url import shown_url
 PRODUCER: Final = f"https://opendatafabric.org/#odfpy-{__version__}"
 
 MAX_MESSAGE_LENGTH: Final = 10_000
-"""Characters of an error; it may quote a row of a megabyte."""
+"""Maximum number of characters of an error; it may quote a long row."""
 
 ID_NAMESPACE: Final = "did:odf"
 
@@ -67,7 +67,7 @@ class PullRun:
 
     Attributes:
         name: name of the job.
-        dataset: the dataset as it was before; None for the pull of all.
+        dataset: the dataset before the pull; None for the pull of all.
         id: id of the run.
     """
 
@@ -77,14 +77,14 @@ class PullRun:
 
 
 class EventMaker:
-    """Makes the events of one pull."""
+    """Builder for the events of one pull."""
 
     def __init__(self, namespace: str, storage: Storage, *, parent: str | None = None) -> None:
         """
         Args:
             namespace: namespace of jobs and datasets.
             storage: the workspace's files.
-            parent: name of the job that the pulls of all datasets belong to; None for none.
+            parent: name of the parent job of all datasets; None for no parent job.
         """
         self._namespace = namespace
         self._storage = storage
@@ -95,12 +95,12 @@ class EventMaker:
         """Return the run of a dataset, before its pull begins.
 
         Args:
-            dataset: as it is then.
+            dataset: the dataset before the pull.
         """
         return PullRun(str(dataset.handle), dataset, str(generate_new_uuid()))
 
     def start(self, run: PullRun) -> RunEvent:
-        """Return the event of a run that begins.
+        """Return the START event of a run.
 
         Args:
             run: the run.
@@ -108,7 +108,7 @@ class EventMaker:
         return self._event(run, RunState.START)
 
     def abort(self, run: PullRun) -> RunEvent:
-        """Return the event of a run that was interrupted.
+        """Return the ABORT event of an interrupted run.
 
         Args:
             run: the run.
@@ -116,22 +116,22 @@ class EventMaker:
         return self._event(run, RunState.ABORT)
 
     def end_of_all(self, run: PullRun, failed: int) -> RunEvent:
-        """Return the event for the end of a pull of all datasets.
+        """Return the final event of a pull of all datasets.
 
         Args:
-            run: that pull.
-            failed: how many datasets failed.
+            run: the run of that pull.
+            failed: number of failed datasets.
         """
         if not failed:
             return self._event(run, RunState.COMPLETE)
         return self._event(run, RunState.FAIL, _error_facet(f"{failed} of the datasets failed"))
 
     def end(self, run: PullRun, result: PullResult) -> RunEvent:
-        """Return the event for the end of a dataset's pull, with the data that it read and wrote.
+        """Return the final event of a dataset's pull, with the data that it read and wrote.
 
         Args:
-            run: the run.
-            result: its result.
+            run: the run of the dataset.
+            result: the result of its pull.
         """
         error = result.error
         facets = {} if error is None else _error_facet(f"{error.message} ({error.code})")
@@ -163,7 +163,7 @@ class EventMaker:
         )
 
     def _inputs(self, dataset: StoredDataset) -> Iterator[InputDataset]:
-        """Yield the inputs of a dataset: datasets, each up to the read block, or the location of its source."""
+        """Yield the inputs of a dataset: other datasets, with the last block read, or the location of its source."""
         state = dataset.state
         blocks = {item.dataset_id: item.last_block_hash for item in state.query_inputs}
         for id_ in dataset.input_ids:
@@ -192,7 +192,7 @@ class EventMaker:
     def _name_of(self, id_: DatasetId) -> str:
         try:
             return str(self._storage.get(id_).handle)
-        except OdfError:  # it is not in this workspace
+        except OdfError:  # the input is not in this workspace
             return str(id_)
 
 
@@ -207,7 +207,7 @@ def _identity_facets(id_: DatasetId, block: Multihash | None) -> dict[str, Datas
 def _field_facet(field: DataField, number: int) -> schema_dataset.SchemaDatasetFacetFields:
     inner = field.type.inner if isinstance(field.type, Option) else field.type
     below = inner.fields if isinstance(inner, Struct) else ()
-    fields = [_field_facet(one, place) for place, one in enumerate(below, 1)]
+    fields = [_field_facet(child, place) for place, child in enumerate(below, 1)]
     return schema_dataset.SchemaDatasetFacetFields(
         field.name, type_text(field.type), ordinal_position=number, fields=fields
     )
@@ -228,7 +228,7 @@ def _error_facet(message: str) -> dict[str, RunFacet]:
 
 
 def _place_of(source: SetPollingSource) -> tuple[str, str] | None:
-    """Return namespace and name of a source's location, without user and query, which may be secrets."""
+    """Return namespace and name of a source's location, without user and query, which may be secret."""
     match source.fetch:
         case FetchUrl(url=url):
             parts = urlsplit(shown_url(url))

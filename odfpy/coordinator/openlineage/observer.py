@@ -1,4 +1,4 @@
-"""The observer of a pull that reports to OpenLineage. Its failures do not affect the pull."""
+"""Observer that reports a pull to OpenLineage. Its failures do not affect the pull."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ _LOGGER = logging.getLogger("odfpy")
 
 
 class LineageObserver(PullObserver):
-    """Sends events of a pull."""
+    """Sends the events of a pull."""
 
     def __init__(self, sender: EventSender, maker: EventMaker) -> None:
         """
         Args:
             sender: the sender of events.
-            maker: makes them.
+            maker: builder of the events.
         """
         self._sender = sender
         self._maker = maker
@@ -34,7 +34,7 @@ class LineageObserver(PullObserver):
             sender.send(maker.start(maker.parent))
 
     def started(self, dataset: StoredDataset) -> None:
-        """Send a START."""
+        """Send a START event."""
         with self._unharmed():
             run = self._under_way[dataset.handle.id] = self._maker.begin(dataset)
             self._sender.send(self._maker.start(run))

@@ -21,11 +21,11 @@ from odfpy.http.url import shown_url
 from odfpy.settings.sections import OpenLineageSection
 
 MAX_WAITING: Final = 1000
-"""Maximum number of events that wait for a slow receiver; others are dropped."""
+"""Maximum number of events waiting for a slow receiver; further ones are dropped."""
 
 _RETRIES: Final = {
     "total": 1,
-    "connect": 0,  # its library would log each retry
+    "connect": 0,  # the library would log each retry
     "read": 0,
     "status_forcelist": [500, 502, 503, 504],
     "allowed_methods": ["POST"],
@@ -36,7 +36,7 @@ _LOGGER = logging.getLogger("odfpy")
 
 
 class EventSender:
-    """Sends events to one receiver."""
+    """A sender of events to one receiver."""
 
     def __init__(self, settings: OpenLineageSection) -> None:
         """
@@ -64,7 +64,7 @@ class EventSender:
         self._counting = threading.Lock()
         self._lost = 0
         self._problem = ""
-        # A daemon: an exiting process does not wait for an unresponsive receiver.
+        # A daemon thread: an exiting process does not wait for an unresponsive receiver.
         self._thread = threading.Thread(target=self._send_all, name="openlineage", daemon=True)
         self._thread.start()
 
@@ -88,12 +88,12 @@ class EventSender:
         self._lose(1, problem)
 
     def _lose(self, count: int, problem: str) -> None:
-        with self._counting:  # both the pull and the thread that sends lose some
+        with self._counting:  # called by the pull and by the sending thread
             self._lost += count
             self._problem = self._problem or problem
 
     def close(self) -> None:
-        """Wait until all events are sent, at most for the configured time; report lost ones."""
+        """Wait until all events are sent, up to the configured time; log a warning about lost ones."""
         deadline = time.monotonic() + self._timeout
         with suppress(Full):
             self._waiting.put(None, timeout=self._timeout)
@@ -109,7 +109,7 @@ class EventSender:
             while (event := self._waiting.get()) is not None and not self._is_over:
                 try:
                     self._transport.emit(event)
-                except Exception as error:  # noqa: BLE001 - whatever it is, it must not fail a pull
+                except Exception as error:  # noqa: BLE001 - no error may fail a pull
                     self.lose(_reason(error))
         finally:
             self._transport.close()

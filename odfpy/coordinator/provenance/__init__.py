@@ -1,1 +1,1 @@
-"""Rows traced to their origins: through the runs of derivatives, down to files of sources."""
+"""Tracing of rows to their origins: through the runs of derivatives, to files of sources."""

@@ -1,7 +1,7 @@
-"""Rows traced for callers with limited permissions, and for a limited number of rows.
+"""Tracing of rows for callers with limited permissions, with a limit on the number of rows.
 
-Of an input that callers may not read, they only learn the id, which is in the chain of the derivative. The engine
-still reads the input: the rows are derived from it, and the replay needs it.
+Of inputs that the caller may not read, only the ids are visible, which are in the chain of the derivative. The engine
+still reads these inputs: the rows are derived from them, and the replay needs them.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ class RowGuard:
     """The limits of a caller.
 
     Attributes:
-        may_read: whether the caller may see rows of a dataset; None for a caller who may see everything.
-        most_rows: rows of all datasets together.
-        most_bytes: bytes of these in memory.
+        may_read: whether the caller may read a dataset; None for a caller who may read everything.
+        most_rows: maximum number of rows of all datasets together.
+        most_bytes: maximum size of these rows in memory, in bytes.
         control: cancellation of the request.
     """
 
@@ -67,7 +67,7 @@ class GuardedDatasets:
         except (QueryCancelled, QueryTimedOut, ResultTooLarge):
             raise
         except OdfError as error:
-            if all(self._may_read(one) for one in self._inputs_of(dataset_id)):
+            if all(self._may_read(input_id) for input_id in self._inputs_of(dataset_id)):
                 raise
             raise self._unknown(dataset_id) from error  # the error may reveal something about a hidden dataset
 
@@ -94,9 +94,9 @@ class GuardedDatasets:
         return self._known[dataset_id]
 
     def _visible(self, dataset: TracedDataset) -> TracedDataset:
-        cited = {one for row in dataset.rows for rows in (row.made_of, row.because_of) for one in rows}
+        cited = {item for row in dataset.rows for rows in (row.made_of, row.because_of) for item in rows}
         inputs = dict.fromkeys((*(column.input for column in dataset.columns), *sorted(cited, key=str)))
-        hidden = tuple(one for one in inputs if not self._may_read(one))
+        hidden = tuple(item for item in inputs if not self._may_read(item))
         if not hidden:
             return dataset
         return replace(
@@ -111,10 +111,10 @@ class GuardedDatasets:
         return replace(row, made_of=self._only(row.made_of), because_of=self._only(row.because_of))
 
     def _only(self, rows: Rows) -> Rows:
-        return {one: offsets for one, offsets in rows.items() if self._may_read(one)}
+        return {input_id: offsets for input_id, offsets in rows.items() if self._may_read(input_id)}
 
     def _inputs_of(self, dataset_id: DatasetId) -> set[DatasetId]:
-        """Return all that a dataset was ever derived from."""
+        """Return the ids of all datasets from which a dataset was ever derived."""
         events = (hashed.block.event for hashed in self._storage.get(dataset_id).chain.in_order())
         return {
             query_input.dataset_id

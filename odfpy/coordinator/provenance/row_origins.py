@@ -21,9 +21,9 @@ from odfpy.provenance.model import Origin
 
 
 def origins_of(dataset: StoredDataset, offsets: Sequence[int]) -> Mapping[int, Origin]:
-    """Return the origins of rows, by offset: the source that was active then."""
+    """Return the origins of rows by offset: block and source at the time of their commit."""
     wanted = sorted(set(offsets))
-    found: dict[int, Origin] = {}
+    origins: dict[int, Origin] = {}
     fetch: FetchStep | None = None
     pushed: dict[str, None] = {}  # a set in order
     for hashed in dataset.chain.in_order():
@@ -39,8 +39,8 @@ def origins_of(dataset: StoredDataset, offsets: Sequence[int]) -> Mapping[int, O
             case AddData(new_data=data) as event if data is not None:
                 first, last = data.offset_interval.start, data.offset_interval.end
                 origin = _origin(hashed, event, fetch, list(pushed))
-                found |= dict.fromkeys(wanted[bisect_left(wanted, first) : bisect_right(wanted, last)], origin)
-    return found
+                origins |= dict.fromkeys(wanted[bisect_left(wanted, first) : bisect_right(wanted, last)], origin)
+    return origins
 
 
 def _origin(hashed: HashedBlock, event: AddData, fetch: FetchStep | None, pushed: Sequence[str]) -> Origin:
@@ -63,7 +63,7 @@ def _origin(hashed: HashedBlock, event: AddData, fetch: FetchStep | None, pushed
 
 
 def _place_of(fetch: FetchStep) -> str:
-    """Return the location of a source as in its manifest: secrets are templates there."""
+    """Return the location of a source as in its manifest, where secrets are templates."""
     match fetch:
         case FetchUrl(url=url):
             return url

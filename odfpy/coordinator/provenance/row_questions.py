@@ -1,9 +1,9 @@
-"""Groups of rows of a derivative that one trace answers for, each as of one run.
+"""Grouping of a derivative's rows, so that one trace as of one run covers each group.
 
-Row by row, a group has the rows of all runs. With state, a row is traced in the result as of the run that added it, or
-as of the previous run for a retraction. If no equal row was added since, and the query can only add derivations, it can
-also be traced as of a later run, together with the rows of that run. The derivation is the same if none of its input
-rows is newer than the row (see `TraceGroup.holds`).
+For row-by-row queries, a group has the rows of all runs. For queries with state, a row is traced in the result as of
+the run that added it, or as of the previous run for a retraction. If no equal row was added since, and the query can
+only add derivations, it can also be traced as of a later run, together with the rows of that run. The derivation is the
+same if none of its input rows is newer than the row (see `TraceGroup.holds`).
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ _MIN_RUNS: Final = 3
 
 @dataclass(frozen=True)
 class TraceGroup:
-    """Rows of a derivative that were made by the same query.
+    """Rows of a derivative that the same query produced.
 
     Attributes:
-        runs: the runs that created the rows; with state a single run, after which the rows are in the result.
+        runs: the runs that produced the rows; with state, a single run, after which the rows are in the result.
         rows: the rows.
         by_rows: whether the query is row by row.
-        until: with state, the number of new rows of each input that the run may read; None for all.
-        as_of: with state, the earlier runs as of which rows are traced, by their offsets.
+        until: with state, the number of new rows of each input that the run may read; None for no limit.
+        as_of: with state, the run that added a row, by offset, for rows older than the run.
     """
 
     runs: tuple[TransformRun, ...]
@@ -58,10 +58,10 @@ class TraceGroup:
         """Return the inputs of the trace."""
         if self.by_rows:
             return together(self.runs, scratch)
-        found = self.last.request(scratch).query_inputs
+        query_inputs = self.last.request(scratch).query_inputs
         if self.until is None:
-            return found
-        return tuple(_up_to(one, count) for one, count in zip(found, self.until, strict=True))
+            return query_inputs
+        return tuple(_up_to(query_input, count) for query_input, count in zip(query_inputs, self.until, strict=True))
 
     def holds(self, offset: int, cited: Collection[tuple[int, int]]) -> bool:
         """Return whether a derivation of a row already existed as of the run for which the row is traced."""
@@ -71,7 +71,7 @@ class TraceGroup:
 
 @dataclass(frozen=True)
 class TraceGroups:
-    """The questions for rows of one derivative.
+    """Grouping of the rows of one derivative.
 
     Attributes:
         rows: all rows of the dataset.
@@ -91,15 +91,15 @@ class TraceGroups:
         ]
 
     def place_of(self, offset: int) -> int | None:
-        """Return which run has added a row; None if none has."""
-        found = bisect_right(self._firsts, offset, key=lambda one: one[0]) - 1
-        if found < 0:
+        """Return the index of the run that added a row, None if there is none."""
+        position = bisect_right(self._firsts, offset, key=lambda first: first[0]) - 1
+        if position < 0:
             return None
-        at = self._firsts[found][1]
+        at = self._firsts[position][1]
         return at if self.runs[at].has(offset) else None
 
     def by_rows(self, wanted: Iterable[DatasetRow]) -> Iterator[TraceGroup]:
-        """Yield a single trace for all rows of a row-by-row query."""
+        """Group the rows of a row-by-row query by query."""
         by_query: defaultdict[SetTransform, list[DatasetRow]] = defaultdict(list)
         for row in wanted:
             by_query[self._run_of(row).set_transform].append(row)
@@ -108,7 +108,7 @@ class TraceGroups:
             yield TraceGroup(tuple(runs.values()), tuple(rows), by_rows=True)
 
     def by_run(self, wanted: Iterable[DatasetRow]) -> Iterator[TraceGroup]:
-        """Yield a trace for each run as of which rows are searched; retracted rows existed before their run."""
+        """Group rows by the run as of which they are traced; retracted rows existed before their run."""
         by_place: defaultdict[int, list[DatasetRow]] = defaultdict(list)
         for row in wanted:
             by_place[self._as_of(row)].append(row)
@@ -117,7 +117,7 @@ class TraceGroups:
                 yield TraceGroup((self.runs[at],), tuple(rows), by_rows=False)
 
     def together(self, wanted: Sequence[DatasetRow]) -> Iterator[TraceGroup]:
-        """Group rows into as few traces as possible: each as of a run at which all of its rows are in the result."""
+        """Group rows into as few traces as possible, each as of a run whose result contains all of its rows."""
         by_query: defaultdict[SetTransform, list[DatasetRow]] = defaultdict(list)
         for row in wanted:
             if self._as_of(row) >= 0:
@@ -130,44 +130,44 @@ class TraceGroups:
             waiting = sorted(rows, key=lambda row: (stays[row.offset], self._as_of(row)))
             while waiting:
                 until = stays[waiting[0].offset]
-                some = [row for row in waiting if self._as_of(row) <= until]
+                ready = [row for row in waiting if self._as_of(row) <= until]
                 waiting = [row for row in waiting if self._as_of(row) > until]
-                last = max(map(self._as_of, some))
-                earlier = {row.offset: self.runs[self._as_of(row)] for row in some if self._as_of(row) < last}
-                yield TraceGroup((self.runs[last],), tuple(some), by_rows=False, as_of=earlier)
+                last = max(map(self._as_of, ready))
+                earlier = {row.offset: self.runs[self._as_of(row)] for row in ready if self._as_of(row) < last}
+                yield TraceGroup((self.runs[last],), tuple(ready), by_rows=False, as_of=earlier)
 
     def _stays(self, rows: Sequence[DatasetRow]) -> Mapping[int, int]:
-        """Return, for each row, the last run of the same query before an equal row was added again."""
+        """Return, by offset of each row, the last run of the same query before an equal row was added again."""
         following = self.rows.equal_to_any(rows)
-        found = {}
+        stays = {}
         for row in rows:
             at = self._as_of(row)
             if row.operation.weight < 0:
-                found[row.offset] = at
+                stays[row.offset] = at
                 continue
             offsets = following[row.key]
             others = offsets[bisect_right(offsets, self._end_of(at)) :]
             changes = self.place_of(others[0]) if others else None
             ends = at if others else self._last_of_query[at]
-            found[row.offset] = ends if changes is None else min(changes - 1, self._last_of_query[at])
-        return found
+            stays[row.offset] = ends if changes is None else min(changes - 1, self._last_of_query[at])
+        return stays
 
     @cached_property
     def _last_of_query(self) -> Sequence[int]:
-        """For each run, the last run up to which the query is the same."""
-        found = list(range(len(self.runs)))
-        for at in reversed(found[:-1]):
+        """For each run, the last consecutive run with the same query."""
+        last = list(range(len(self.runs)))
+        for at in reversed(last[:-1]):
             if self.runs[at].set_transform == self.runs[at + 1].set_transform:
-                found[at] = found[at + 1]
-        return found
+                last[at] = last[at + 1]
+        return last
 
     def _end_of(self, at: int) -> int:
-        """Return the last offset that a run has added."""
+        """Return the offset of the last row that a run has added."""
         data = self.runs[at].event.new_data
         return -1 if data is None else data.offset_interval.end
 
     def _as_of(self, row: DatasetRow) -> int:
-        """Return the index of the run as of which a row is searched; -1 for before the first one."""
+        """Return the index of the run as of which a row is traced; -1 for before the first one."""
         at = self._place(row)
         return at if row.operation.weight > 0 else at - 1
 
@@ -183,7 +183,7 @@ class TraceGroups:
 
 
 def _up_to(given: contract.TransformRequestInput, count: int) -> contract.TransformRequestInput:
-    """Truncate an input to its first new rows."""
+    """Limit an input to a number of its new rows."""
     interval = given.offset_interval
     if interval is None or count > interval.end - interval.start:
         return given

@@ -1,4 +1,4 @@
-"""The input rows of a derivative's rows, traced by its engine; and replays of only the cited rows."""
+"""Traces of a derivative's rows to input rows by its engine, and replays of the cited rows only."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 CitedRows: TypeAlias = frozenset[tuple[int, int]]
-"""Rows of inputs: number of the input, and offset there."""
+"""Rows of inputs, each as number of the input and offset."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,8 +42,8 @@ class Derivation:
     """The inputs of a row.
 
     Attributes:
-        rows: the rows of the inputs.
-        branches: branches of the query through which they came, with the numbers of the inputs; -1 is any.
+        rows: the input rows.
+        branches: query branches that produced the row, each with the number of the input and of the branch, -1 for any.
     """
 
     rows: CitedRows
@@ -64,18 +64,18 @@ class RowTraces:
     rows: DatasetRows
     engine: Engine
 
-    # --- What rows are made of ---
+    # --- Derivations of rows ---
 
     def ways(self, question: TraceGroup) -> tuple[Mapping[int, list[Derivation]], tuple[ColumnOrigin, ...]] | None:
-        """Return all derivations of each row, in a fixed order; and the origins of the columns.
+        """Return all derivations of each row, in a fixed order, and the origins of the columns.
 
         Returns:
-            None if rows are traced as of several runs, and the engine cannot trace these together. Rows that changed
+            None if rows are traced as of several runs, and the engine cannot trace them together. Rows that changed
             in between are missing in the result.
 
         Raises:
             UnknownProvenance: the engine does not support traces.
-            InvalidQuery, EngineError: raised by the engine.
+            InvalidQuery, EngineError: the engine rejects the query, or fails.
         """
         if not isinstance(self.engine, Tracer):
             raise UnknownProvenance(
@@ -117,16 +117,16 @@ class RowTraces:
     def _ways(question: TraceGroup, path: Path) -> Mapping[int, list[Derivation]]:
         from odfpy.engine.ipc import map_stream
 
-        found: defaultdict[tuple[int, int], set[tuple[int, int, int]]] = defaultdict(set)
+        by_way: defaultdict[tuple[int, int], set[tuple[int, int, int]]] = defaultdict(set)
         table = map_stream(str(path))
         columns = (table.column(name).to_pylist() for name in (WANTED, WAY, INPUT, OFFSET, BRANCH))
         for offset, way, source, cited, branch in zip(*columns, strict=True):
-            known = found[offset, way]
+            known = by_way[offset, way]
             if source >= 0:
                 known.add((source, cited, branch))
         ways: defaultdict[int, list[Derivation]] = defaultdict(list)
         newer: set[int] = set()
-        for (offset, _), sources in found.items():
+        for (offset, _), sources in by_way.items():
             rows = frozenset((source, cited) for source, cited, _ in sources)
             if not question.by_rows or _of_run(question, offset, rows):
                 ways[offset].append(Derivation(rows, frozenset((source, branch) for source, _, branch in sources)))
@@ -137,10 +137,10 @@ class RowTraces:
     # --- Replays ---
 
     def replayed(self, question: TraceGroup, cited: Collection[tuple[int, int]]) -> Collection[tuple[RowKey, int]]:
-        """Return the result of the query over only the cited rows of the inputs: keys with 1, or -1 for retractions.
+        """Return the result of the query over the cited input rows only: row keys with 1, or -1 for retractions.
 
         Raises:
-            InvalidQuery, EngineError: raised by the engine.
+            InvalidQuery, EngineError: the engine rejects the query, or fails.
         """
         by_input: defaultdict[int, list[int]] = defaultdict(list)
         for source, offset in sorted(cited):
@@ -164,8 +164,8 @@ class RowTraces:
                 raise as_error(response)
             if not isinstance(response, contract.TransformResponseSuccess):
                 raise InternalError("The engine asks for rows of before a first run")
-            found = (row for made in response.slices for row in self.rows.of_table(self._read(made.path)))
-            return {(row.key, question.sign(row)) for row in found}
+            rows = (row for slice_ in response.slices for row in self.rows.of_table(self._read(slice_.path)))
+            return {(row.key, question.sign(row)) for row in rows}
 
     def _read(self, path: str) -> pa.Table:
         from odfpy.data.slices.slice import read_slice
@@ -174,15 +174,15 @@ class RowTraces:
 
 
 def _of_run(question: TraceGroup, offset: int, cited: Collection[tuple[int, int]]) -> bool:
-    """Return whether rows were new in the run that has added a row."""
-    run = next(one for one in question.runs if one.has(offset))
+    """Return whether input rows were new in the run that added a row."""
+    run = next(candidate for candidate in question.runs if candidate.has(offset))
     return all(run.is_new(source, row) for source, row in cited)
 
 
 def _only(
     given: contract.TransformRequestInput, rows: DatasetRows, offsets: Sequence[int], folder: Path
 ) -> contract.TransformRequestInput:
-    """Restrict an input to some of its rows, in files that keep the arrival times of their slices."""
+    """Restrict an input to given rows, in files with the arrival times of their slices."""
     import pyarrow.parquet as pq
 
     folder.mkdir()

@@ -1,4 +1,4 @@
-"""Rows of a workspace's datasets, traced to their origins (`odfpy.provenance`)."""
+"""Tracing of a workspace's rows to their origins (`odfpy.provenance`)."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ Analyze = Callable[[StoredDataset, "SetTransform"], AnalyzeResponseSuccess | Non
 
 @dataclass
 class TracedDatasets:
-    """The datasets of a workspace.
+    """The datasets of a workspace, as input of a trace.
 
     Attributes:
         analyze: returns the engine's analysis of a query.
@@ -49,10 +49,10 @@ class TracedDatasets:
     check: bool = True
 
     def order(self, dataset_id: DatasetId) -> list[DatasetId]:
-        """Return a dataset and all that it is derived from, each before its own inputs.
+        """Return a dataset and all its direct and indirect inputs, each before its own inputs.
 
         Raises:
-            DependencyCycle: there is no such order.
+            DependencyCycle: the datasets form a cycle.
         """
         lineage = Lineage(self.storage)
         cycle = lineage.cycle_above(dataset_id)
@@ -79,8 +79,8 @@ class TracedDatasets:
         """Return rows of a dataset, with their input rows if it is derivative.
 
         Raises:
-            UnknownProvenance: rows were not made by a run of its query, or its query is not one that can be followed.
-            DatasetNotFound, InputDiverged: an input is not there, or not as it was.
+            UnknownProvenance: the rows were not added by a run of the query, or the query cannot be traced.
+            DatasetNotFound, InputDiverged: an input does not exist, or its history has changed.
         """
         dataset = self.storage.get(dataset_id)
         if dataset.state.kind is DatasetKind.ROOT:
@@ -108,7 +108,7 @@ class _Hop:
     def traced(self) -> TracedDataset:
         run_of = {offset: self._run_of(offset) for offset in self.offsets}
         last = run_of[self.offsets[-1]]
-        _ = last.inputs  # they may be gone: report that before asking the engine
+        _ = last.inputs  # raises if inputs no longer exist, before the engine is called
         analysis = self.datasets.analyze(self.dataset, last.set_transform)
         self.steps = () if analysis is None else analysis.steps
         is_temporal = bool(last.set_transform.transform.temporal_tables)
@@ -117,8 +117,8 @@ class _Hop:
         engine = self.datasets.engines.get(last.set_transform.transform.engine)
         self.traces = RowTraces(self.dataset, self.rows, engine)
         questions = list(self._answered(wanted))
-        found = {row.offset: row for row in wanted}
-        shown = tuple(self._traced_row(found[offset], found, run_of[offset]) for offset in self.offsets)
+        by_offset = {row.offset: row for row in wanted}
+        shown = tuple(self._traced_row(by_offset[offset], by_offset, run_of[offset]) for offset in self.offsets)
         check, remark = self._checked(questions)
         return TracedDataset(
             id=self.dataset.handle.id,
@@ -146,19 +146,19 @@ class _Hop:
         return self.questions.runs[place]
 
     def _with_partners(self, run_of: Mapping[int, TransformRun]) -> list[int]:
-        """Return the offsets, including those of the other halves of corrections, which explain why they were made."""
+        """Return the offsets, including those of the other rows of correction pairs, which explain the corrections."""
         operations = {row.offset: row.operation for row in self.rows.read(self.offsets)}
-        found = set(self.offsets)
+        offsets = set(self.offsets)
         for offset, operation in operations.items():
             other = offset + _PARTNER.get(operation, 0)
             if other != offset and run_of[offset].has(other):
-                found.add(other)
-        return sorted(found)
+                offsets.add(other)
+        return sorted(offsets)
 
-    # --- What rows are made of ---
+    # --- Derivations of rows ---
 
     def _answered(self, wanted: Sequence[DatasetRow]) -> Iterator[TraceGroup]:
-        """Run the traces, and yield each with the rows that it has answered."""
+        """Run the traces, and yield each with the rows that it covers."""
         if self.by_rows:
             for question in self.questions.by_rows(wanted):
                 self._ask(question)
@@ -180,17 +180,17 @@ class _Hop:
             yield question
 
     def _ask(self, question: TraceGroup) -> bool:
-        """Run a trace; return false if the engine cannot trace rows of several runs together."""
+        """Run a trace; return False if the engine cannot trace rows of several runs together."""
         answer = self.traces.ways(question)
         if answer is None:
             return False
         ways, self._origins = answer
         for row in question.rows:
-            found = ways.get(row.offset, [])
-            if found:
-                # Of several equal rows, the first corresponds to the first derivation, and so on.
-                self._ways[row.offset] = len(found)
-                self._made_by[row.offset] = found[self._place(row, question, len(found)) % len(found)]
+            ways_of_row = ways.get(row.offset, [])
+            if ways_of_row:
+                # Equal rows are assigned to derivations in order.
+                self._ways[row.offset] = len(ways_of_row)
+                self._made_by[row.offset] = ways_of_row[self._place(row, question, len(ways_of_row)) % len(ways_of_row)]
         return True
 
     def _place(self, row: DatasetRow, question: TraceGroup, ways: int) -> int:
@@ -200,12 +200,12 @@ class _Hop:
         run = self._run_of(row.offset)
         data = run.event.new_data
         first = row.offset if data is None else data.offset_interval.start
-        return sum(question.sign(one) == question.sign(row) for one in self.rows.equal_before(row, first))
+        return sum(question.sign(equal_row) == question.sign(row) for equal_row in self.rows.equal_before(row, first))
 
-    def _traced_row(self, row: DatasetRow, found: Mapping[int, DatasetRow], run: TransformRun) -> TracedRow:
+    def _traced_row(self, row: DatasetRow, by_offset: Mapping[int, DatasetRow], run: TransformRun) -> TracedRow:
         made_of = self._made_of(row.offset)
         takes_back = self.rows.last_addition_before(row) if row.operation.weight < 0 else None
-        because = () if self.by_rows else self._because_of(row, found, run)
+        because = () if self.by_rows else self._because_of(row, by_offset, run)
         return TracedRow(
             offset=row.offset,
             operation=row.operation,
@@ -219,24 +219,26 @@ class _Hop:
 
     def _made_of(self, offset: int) -> CitedRows | None:
         """Return the input rows of a row, None if unknown."""
-        found = self._made_by.get(offset)
-        return None if found is None else found.rows
+        made_by = self._made_by.get(offset)
+        return None if made_by is None else made_by.rows
 
-    def _because_of(self, row: DatasetRow, found: Mapping[int, DatasetRow], run: TransformRun) -> set[tuple[int, int]]:
+    def _because_of(
+        self, row: DatasetRow, by_offset: Mapping[int, DatasetRow], run: TransformRun
+    ) -> set[tuple[int, int]]:
         """Return the input rows of a run that caused a correction."""
         if row.operation is OperationType.APPEND:
             return set()
-        pair = [row, found.get(row.offset + _PARTNER.get(row.operation, 0), row)]
-        now = {one for each in pair if each.operation.weight > 0 for one in self._made_of(each.offset) or ()}
-        was = {one for each in pair if each.operation.weight < 0 for one in self._made_of(each.offset) or ()}
+        pair = [row, by_offset.get(row.offset + _PARTNER.get(row.operation, 0), row)]
+        now = {cited for each in pair if each.operation.weight > 0 for cited in self._made_of(each.offset) or ()}
+        was = {cited for each in pair if each.operation.weight < 0 for cited in self._made_of(each.offset) or ()}
         new = {(source, offset) for source, offset in now if run.is_new(source, offset)}
         return (new | self._taking_back(was, run)) or self._hiding(row, run)
 
     def _hiding(self, row: DatasetRow, run: TransformRun) -> set[tuple[int, int]]:
-        """Find the row of a run that removed a result row whose own input rows are unchanged: for example the match of
-        a previously unmatched row, or a row that now precedes it in a top-N.
+        """Find the input row of a run that removed a result row although the row's own input rows are unchanged.
 
-        It is found by bisection: the last new row that is needed for the result row to disappear.
+        Examples are the match of a previously unmatched row, and a row that now precedes it in a top-N. The search is a
+        bisection for the first new row with which the result row disappears.
         """
         if self._searches == 0 or row.operation.weight > 0:
             return set()
@@ -259,7 +261,7 @@ class _Hop:
 
         stays, goes = 0, sum(news)
         if is_gone(stays) or not is_gone(goes):
-            return set()  # the watermark caused it, or an equal row still exists
+            return set()  # the watermark has caused it, or an equal row still exists
         while goes - stays > 1:
             middle = (stays + goes) // 2
             stays, goes = (stays, middle) if is_gone(middle) else (middle, goes)
@@ -267,16 +269,16 @@ class _Hop:
         return {(number, firsts[number] + until(goes)[number] - 1)}
 
     def _taking_back(self, cited: set[tuple[int, int]], run: TransformRun) -> set[tuple[int, int]]:
-        """Return the input rows of a run that retract some of the cited rows."""
-        found = set()
+        """Return the input rows of a run that retract cited rows."""
+        retractions = set()
         for number, item in enumerate(run.inputs):
             rows = self._inputs.setdefault(item.dataset.handle.id, DatasetRows(item.dataset))
             keys = {row.key for row in rows.read(sorted(offset for source, offset in cited if source == number))}
             interval = item.interval
             if keys and interval.new_offset is not None:
                 first = 0 if interval.prev_offset is None else interval.prev_offset + 1
-                found |= {(number, offset) for offset in rows.retractions_of(keys, first, interval.new_offset)}
-        return found
+                retractions |= {(number, offset) for offset in rows.retractions_of(keys, first, interval.new_offset)}
+        return retractions
 
     def _rows_of(self, run: TransformRun, cited: Sequence[tuple[int, int]] | CitedRows | set[tuple[int, int]]) -> Rows:
         by_input: defaultdict[DatasetId, list[int]] = defaultdict(list)
@@ -284,22 +286,24 @@ class _Hop:
             by_input[run.event.query_inputs[number].dataset_id].append(offset)
         return {dataset_id: tuple(sorted(set(offsets))) for dataset_id, offsets in by_input.items()}
 
-    def _is_used(self, one: ColumnOrigin) -> bool:
-        """Return whether a column origin applies to the traced rows; some apply only to other UNION branches."""
+    def _is_used(self, origin: ColumnOrigin) -> bool:
+        """Return whether a column origin applies to the traced rows; it may apply to other UNION branches only."""
         branches = {
             branch for offset in self.offsets if offset in self._made_by for branch in self._made_by[offset].branches
         }
-        return not one.is_one_of or not branches or bool(branches & {(one.input, -1), (one.input, one.branch)})
+        return (
+            not origin.is_one_of or not branches or bool(branches & {(origin.input, -1), (origin.input, origin.branch)})
+        )
 
-    def _column(self, one: ColumnOrigin, run: TransformRun) -> ColumnSource:
-        dataset_id = run.event.query_inputs[one.input].dataset_id
+    def _column(self, origin: ColumnOrigin, run: TransformRun) -> ColumnSource:
+        dataset_id = run.event.query_inputs[origin.input].dataset_id
         name = str(self.datasets.storage.get(dataset_id).handle)
-        return ColumnSource(one.column, dataset_id, name, one.source, one.is_copy, one.through)
+        return ColumnSource(origin.column, dataset_id, name, origin.source, origin.is_copy, origin.through)
 
     # --- The check ---
 
     def _checked(self, questions: Sequence[TraceGroup]) -> tuple[Check, str | None]:
-        """Replay the cited rows, trace by trace: all traced rows must be produced again."""
+        """Replay the cited rows, trace by trace; every traced row must be produced again."""
         if not self.datasets.check:
             return Check.SKIPPED, None
         missing = [offset for offset in self.offsets if offset not in self._made_by]
@@ -318,11 +322,12 @@ class _Hop:
         """Return the offset of a row that its cited rows alone do not produce; None if there is none.
 
         All rows are replayed together first. A row that matched no version of a temporal table may then match a version
-        cited for another row, whose end is not cited; so failed rows are replayed again without the others.
+        that was cited for another row, if the end of that version is not cited. So failed rows are replayed again
+        separately.
         """
-        cited = {one for row in rows for one in self._made_of(row.offset) or ()}
-        made = self.traces.replayed(question, cited)
-        lost = [row for row in rows if (row.key, question.sign(row)) not in made]
+        cited = {source_row for row in rows for source_row in self._made_of(row.offset) or ()}
+        replayed = self.traces.replayed(question, cited)
+        lost = [row for row in rows if (row.key, question.sign(row)) not in replayed]
         if not lost:
             return None
         if len(rows) == 1:
@@ -330,8 +335,8 @@ class _Hop:
         if len(lost) < len(rows):
             return self._lost(question, lost)
         half = len(rows) // 2
-        found = self._lost(question, rows[:half])
-        return found if found is not None else self._lost(question, rows[half:])
+        lost_half = self._lost(question, rows[:half])
+        return lost_half if lost_half is not None else self._lost(question, rows[half:])
 
 
 _PARTNER: Final = {OperationType.CORRECT_FROM: 1, OperationType.CORRECT_TO: -1}
@@ -348,17 +353,17 @@ def row_provenance(
     check: bool,
     guard: RowGuard | None = None,
 ) -> Provenance:
-    """Return the provenance of a row; other arguments and errors as for `Queries.provenance`.
+    """Return the provenance of a row; see `Queries.provenance` for errors.
 
     Args:
         storage: the workspace.
         engines: the engines of the workspace.
         ref: name or id of the dataset.
         offset: offset of the row.
-        column: a column, None for whole rows.
-        depth: most hops, None for all.
+        column: name of a column, None for whole rows.
+        depth: maximum number of hops, None for no limit.
         check: whether to replay cited rows.
-        guard: limits of the caller, None for none.
+        guard: limits of the caller, None for no limits.
     """
     dataset = storage.get(ref)
     _check_question(dataset, offset, column, depth)

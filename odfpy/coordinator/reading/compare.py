@@ -1,7 +1,7 @@
-"""The changes of a dataset between two moments: by key, or without one as added and removed rows.
+"""Changes of a dataset between two moments: by key or, if rows have no key, as added and removed rows.
 
-Both states are tables of one query, which DataFusion runs in this process: a full join by the key, or a count of each
-distinct row. Differences are streamed, in the order of the key.
+DataFusion compares the two states in this process, with one query: a full join by the key, or a count of each distinct
+row. Differences are streamed in the order of the key.
 """
 
 from __future__ import annotations
@@ -38,13 +38,13 @@ class Change(Enum):
 
 @dataclass(frozen=True, slots=True)
 class RowChange:
-    """A difference.
+    """A difference between two states.
 
     Attributes:
-        key: key of the row; empty without a key.
-        old: its cells before; None if the row did not exist.
-        new: its cells after; None if the row is gone.
-        count: how many such rows, where rows have no key.
+        key: values of the key columns; empty if rows have no key.
+        old: previous values by column; None if the row did not exist.
+        new: new values by column; None if the row no longer exists.
+        count: number of equal rows with this change; 1 if rows have a key.
     """
 
     change: Change
@@ -54,7 +54,7 @@ class RowChange:
     count: int = 1
 
     def to_json(self) -> dict[str, Any]:
-        """Return it as programs get it, a tree of JSON."""
+        """Return the difference as a JSON tree."""
         return {
             "change": self.change.value,
             "count": self.count,
@@ -66,11 +66,11 @@ class RowChange:
 
 @dataclass(frozen=True, slots=True)
 class ColumnChange:
-    """A column of data that only one of the states has, or that has another type there.
+    """A data column that exists in one of the states only, or has different types.
 
     Attributes:
-        old: its previous type, by the engine's name; None if the column did not exist.
-        new: its new type; None if the column is gone.
+        old: previous type, by the engine's name; None if the column did not exist.
+        new: new type; None if the column no longer exists.
     """
 
     name: str
@@ -80,7 +80,7 @@ class ColumnChange:
 
 @dataclass(frozen=True, slots=True)
 class ComparedPage:
-    """Some of the differences, and how many there are.
+    """A page of differences, with the counts of all differences.
 
     Attributes:
         rows: the differences of the page.
@@ -95,12 +95,12 @@ class ComparedPage:
 
 @dataclass(frozen=True)
 class Comparison:
-    """The differences between two states of a dataset, to be read once; a context manager.
+    """The differences between two states of a dataset; a context manager, which can be iterated once.
 
     Attributes:
-        key: key columns; empty if rows are compared as a whole.
-        columns: the columns of data, of either state.
-        column_changes: those that differ.
+        key: key columns; empty if whole rows are compared.
+        columns: the data columns of both states.
+        column_changes: the columns that differ.
     """
 
     key: tuple[str, ...]
@@ -109,15 +109,15 @@ class Comparison:
     column_changes: tuple[ColumnChange, ...] = ()
 
     def __iter__(self) -> Iterator[RowChange]:
-        """Yield the differences, in the order of the key; cells are plain values, as `odf -o json` prints them."""
+        """Yield the differences in the order of the key; values are as `odf -o json` prints them."""
         for batch in self.answer:
             yield from self._rows(batch)
 
     def page(self, skip: int, limit: int, most_bytes: int | None = None) -> ComparedPage:
-        """Return some of the differences, and count all; only the returned ones take memory.
+        """Return a page of differences, and count all; only the page is kept in memory.
 
         Args:
-            skip: differences to leave out first.
+            skip: number of differences to skip.
             limit: maximum number of differences.
             most_bytes: maximum bytes of the page, None for no limit.
 
@@ -132,8 +132,8 @@ class Comparison:
         for batch in self.answer:
             numbers = batch.column(0)
             if self.key:
-                for one in pc.value_counts(numbers).to_pylist():
-                    counts[list(Change)[one["values"]]] += one["counts"]
+                for value_count in pc.value_counts(numbers).to_pylist():
+                    counts[list(Change)[value_count["values"]]] += value_count["counts"]
             else:
                 signed = numbers.cast("int64")
                 counts[Change.ADDED] += pc.sum(pc.max_element_wise(signed, 0)).as_py() or 0
@@ -190,19 +190,19 @@ def compare(
     """Find the differences between the states of a dataset at two moments.
 
     Args:
-        storage: where the dataset is.
-        service: answers queries over it.
+        storage: the workspace.
+        service: the query service of the workspace.
         ref: name or id of the dataset.
-        old: a system time, a block, a tag or a branch.
-        new: another one.
-        key: key columns; the primary key of the dataset if empty. Of several rows with the same key, the last one
-            counts.
-        control: lets another thread cancel it.
+        old: system time, block, tag or branch of the old state.
+        new: system time, block, tag or branch of the new state.
+        key: key columns; the primary key of the dataset if empty. If several rows have the same key, the last one is
+            compared.
+        control: cancellation of the request by another thread.
 
     Raises:
         DatasetNotFound, BlockNotFound: the dataset or block does not exist; the hint suggests one.
-        NotYetThen: the dataset did not exist yet.
-        NoSuchKey: there is no such column.
+        NotYetThen: the dataset did not exist at one of the moments.
+        NoSuchKey: a key column does not exist.
     """
     from odfpy.query.service import Query
 
@@ -220,7 +220,7 @@ def compare(
             raise NoSuchKey(
                 f"{dataset.handle} has no column {name!r}", hint=did_you_mean(name, columns, otherwise=otherwise)
             )
-    # By the primary key only if both states have it: one of them may be older than the key.
+    # Use the primary key only if both states have it: one of them may be older than the key.
     used_key = tuple(key) or (primary if all(set(primary) <= set(side.columns) for side in sides) else ())
     helper = _helper({name for schema in schemas for name in schema.names})
     if used_key:
@@ -238,7 +238,7 @@ class _Side:
     """One of the states.
 
     Attributes:
-        table: its SQL after FROM.
+        table: the table as SQL, for a FROM clause.
         columns: its data columns.
     """
 
@@ -246,22 +246,24 @@ class _Side:
     columns: tuple[str, ...]
 
     def cell(self, column: str, of: str = "") -> str:
-        """Return a column, or null if this side has none of the name."""
+        """Return the SQL of a column, or NULL if this side does not have it."""
         return f"{of}{_q(column)}" if column in self.columns else "NULL"
 
 
 def _column_changes(sides: Sequence[_Side], schemas: Sequence[pa.Schema]) -> tuple[ColumnChange, ...]:
-    """Return the columns of data that differ, in the order of the new state and then of the old one."""
+    """Return the data columns that differ: those of the new state in its order, then those of the old one."""
     old, new = (
         {name: str(schema.field(name).type) for name in side.columns}
         for side, schema in zip(sides, schemas, strict=True)
     )
     names = dict.fromkeys((*new, *old))
-    return tuple(ColumnChange(one, old.get(one), new.get(one)) for one in names if old.get(one) != new.get(one))
+    return tuple(
+        ColumnChange(column, old.get(column), new.get(column)) for column in names if old.get(column) != new.get(column)
+    )
 
 
 def _helper(taken: Collection[str]) -> str:
-    """Return a name for a column, quoted, that no state has."""
+    """Return a quoted column name that is in no state."""
     name = "__odf"
     while name in taken:
         name += "_"
@@ -269,13 +271,13 @@ def _helper(taken: Collection[str]) -> str:
 
 
 def _by_key(sides: Sequence[_Side], columns: Sequence[str], key: Sequence[str], offset: str | None, helper: str) -> str:
-    """Return a query for which change it is (a number of `Change`), and the old and the new cell of each column.
+    """Return a query for the changes: number of the `Change`, then the old and the new value of each column.
 
     Args:
         sides: the old and the new state.
         columns: data columns.
         key: key columns.
-        offset: if the key is not that of the state, the column that orders rows of the same key.
+        offset: the column that orders rows with equal keys; None if the key is the primary key.
         helper: a quoted name that no column has.
     """
     tables = []

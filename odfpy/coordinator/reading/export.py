@@ -1,8 +1,8 @@
-"""Query results as files, with a sidecar file that records what they were made from.
+"""Export of query results to files, with a sidecar file that records their origin.
 
 1. rows are written to a temporary folder as they arrive, and hashed
-2. when all files and the sidecar are on the disk, they are moved into place, the sidecar last
-3. files that have none are not to be relied on
+2. when all files and the sidecar are flushed to disk, they are moved to the target, the sidecar last
+3. files without a sidecar may be incomplete
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class ExportOptions:
     """Options of an export.
 
     Attributes:
-        place: a file; a folder if it is partitioned or split.
+        place: the target: a file, or a folder if the export is partitioned or split.
         partition_by: columns whose values become folder names.
         rows_per_file: maximum rows per file.
         overwrite: whether to replace an existing export.
@@ -67,18 +67,18 @@ class Exported:
 
     @property
     def num_rows(self) -> int:
-        """Return the number of rows of all files."""
+        """Return the total number of rows."""
         return int(self.manifest["rows"])
 
     @property
     def num_files(self) -> int:
-        """Return how many files of rows there are."""
+        """Return the number of files, without the sidecar."""
         return len(self.manifest["files"])
 
     @property
     def size(self) -> int:
-        """Return the size of all files in bytes."""
-        return sum(int(one["size"]) for one in self.manifest["files"])
+        """Return the total size of these files in bytes."""
+        return sum(int(file["size"]) for file in self.manifest["files"])
 
 
 def export(service: QueryService, query: Query, options: ExportOptions, progress: ProgressSink = silent) -> Exported:
@@ -88,12 +88,12 @@ def export(service: QueryService, query: Query, options: ExportOptions, progress
         service: the query service.
         query: the query.
         options: the target and its format.
-        progress: is notified of the progress.
+        progress: called with the progress.
 
     Raises:
         AlreadyExists: the target exists.
-        CannotExport: the format has no such columns.
-        OdfError: the query is at fault, or the disk is full.
+        CannotExport: the format does not support the columns.
+        OdfError: the query fails, or a file cannot be written.
     """
     place = options.place
     place.check(overwrite=options.overwrite)
@@ -135,7 +135,7 @@ def _write(
 
 
 def _completed(manifest: dict[str, Any], files: list[FileInFolder]) -> bytes:
-    """Return the sidecar, with its files."""
+    """Complete the sidecar with the files, and serialize it."""
     manifest["rows"] = sum(file.info.num_rows for file in files)
     manifest["files"] = [
         {"path": file.path, "rows": file.info.num_rows, "size": file.info.size, "hash": str(file.info.hash)}
@@ -150,45 +150,45 @@ def _described(service: QueryService, query: Query, answer: Answer, options: Exp
         "version": VERSION,
         "query": query.text,
         "dialect": query.dialect,
-        "inputs": [_input_tree(service, one) for one in answer.inputs],
+        "inputs": [_input_tree(service, query_input) for query_input in answer.inputs],
         "format": options.files.format.value,
         "compression": options.files.compression,
         "partitionBy": list(options.partition_by),
     }
 
 
-def _input_tree(service: QueryService, one: QueryInput) -> dict[str, Any]:
+def _input_tree(service: QueryService, query_input: QueryInput) -> dict[str, Any]:
     resolver = service.resolver
-    state = resolver.at(resolver.find(one.id), one.block_hash).state
+    state = resolver.at(resolver.find(query_input.id), query_input.block_hash).state
     rows = None if state.last_offset is None else {"start": 0, "end": state.last_offset}
     return {
-        "id": str(one.id),
-        "alias": str(one.alias),
-        "blockHash": str(one.block_hash),
+        "id": str(query_input.id),
+        "alias": str(query_input.alias),
+        "blockHash": str(query_input.block_hash),
         "sequenceNumber": state.sequence_number,
         "offsets": rows,
     }
 
 
-# --- Looking at it again ---------------------------------------------------------------------------------------------
+# --- Check of an export ----------------------------------------------------------------------------------------------
 
 
 def check_export(path: Path) -> Exported:
-    """Check that exported files are those that were written.
+    """Check that exported files have not changed since the export.
 
     Args:
-        path: a file, a folder, or a sidecar.
+        path: path of an exported file, a folder, or a sidecar.
 
     Raises:
         NotFound: there is no sidecar.
-        MalformedManifest, UnsupportedVersion: it is not a sidecar of odfpy.
-        ExportDamaged: a file is another one, is missing, or is one too many.
+        MalformedManifest, UnsupportedVersion: the sidecar is not one of odfpy.
+        ExportDamaged: a file has changed, is missing, or was added.
     """
     is_sidecar = path.name == IN_FOLDER or path.name.endswith(SUFFIX)
     sidecar = path if is_sidecar else sidecar_of(path, is_folder=path.is_dir())
     manifest = read_sidecar(sidecar)
     is_folder = sidecar.name == IN_FOLDER
-    wrong = [why for one in manifest["files"] if (why := _difference(sidecar.parent, one))]
+    wrong = [why for entry in manifest["files"] if (why := _difference(sidecar.parent, entry))]
     if is_folder:
         wrong += [f"{name} was not exported" for name in unlisted_files(sidecar.parent, manifest)]
     if wrong:
@@ -201,13 +201,13 @@ def check_export(path: Path) -> Exported:
     return Exported(to, sidecar, manifest)
 
 
-def _difference(folder: Path, one: Mapping[str, Any]) -> str | None:
-    path = folder / one["path"]
+def _difference(folder: Path, entry: Mapping[str, Any]) -> str | None:
+    path = folder / entry["path"]
     try:
-        if path.stat().st_size != one["size"]:
-            return f"{one['path']} has {path.stat().st_size} bytes and not {one['size']}"
+        if path.stat().st_size != entry["size"]:
+            return f"{entry['path']} has {path.stat().st_size} bytes and not {entry['size']}"
         with path.open("rb") as file:
-            found = Multihash.of_stream(file)
+            actual = Multihash.of_stream(file)
     except OSError as error:
-        return f"{one['path']}: {error.strerror}"
-    return None if str(found) == one["hash"] else f"{one['path']} has the hash {found}"
+        return f"{entry['path']}: {error.strerror}"
+    return None if str(actual) == entry["hash"] else f"{entry['path']} has the hash {actual}"

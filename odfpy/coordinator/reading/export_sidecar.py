@@ -1,4 +1,4 @@
-"""The sidecar of an export: the list of its files, and what they were made from."""
+"""The sidecar of an export: the list of its files, and their origin."""
 
 from __future__ import annotations
 
@@ -14,36 +14,36 @@ KIND: Final = "OdfExport"
 VERSION: Final = 1
 
 SUFFIX: Final = ".odf.json"
-"""Suffix of the sidecar, after the name of the file."""
+"""Suffix of a sidecar, appended to the name of the exported file."""
 
 IN_FOLDER: Final = "_odf.json"
-"""The sidecar of a folder; readers of partitioned data skip names with this prefix."""
+"""Name of the sidecar in a folder; readers of partitioned data skip names with this prefix."""
 
 
 def sidecar_of(path: Path, *, is_folder: bool) -> Path:
-    """Return the sidecar of a file or folder."""
+    """Return the path of the sidecar of an exported file or folder."""
     return path / IN_FOLDER if is_folder else path.with_name(f"{path.name}{SUFFIX}")
 
 
 def unlisted_files(folder: Path, manifest: Mapping[str, Any]) -> list[str]:
-    """Return paths in a folder that do not belong to an export: files and links.
+    """Return the files and links in a folder that do not belong to the export, as relative paths.
 
     Args:
         folder: the folder of the export.
         manifest: content of its sidecar.
     """
-    known = {IN_FOLDER, *(one["path"] for one in manifest["files"])}
+    known = {IN_FOLDER, *(file["path"] for file in manifest["files"])}
     paths = (Path(parent, name) for parent, folders, files in os.walk(folder) for name in (*folders, *files))
-    there = (path.relative_to(folder).as_posix() for path in paths if path.is_symlink() or not path.is_dir())
-    return sorted(name for name in there if name not in known)
+    names = (path.relative_to(folder).as_posix() for path in paths if path.is_symlink() or not path.is_dir())
+    return sorted(name for name in names if name not in known)
 
 
 def read_sidecar(sidecar: Path) -> Mapping[str, Any]:
-    """Read a sidecar.
+    """Read and validate a sidecar.
 
     Raises:
-        NotFound: there is no such file.
-        MalformedManifest, UnsupportedVersion: it is not a sidecar of odfpy.
+        NotFound: the file does not exist.
+        MalformedManifest, UnsupportedVersion: the file is not a sidecar of odfpy.
     """
     try:
         manifest = json.loads(sidecar.read_bytes())
@@ -69,8 +69,8 @@ def _is_export(manifest: Any) -> bool:
     return False
 
 
-def _is_file(one: Any) -> bool:
-    match one:
+def _is_file(entry: Any) -> bool:
+    match entry:
         case {"path": str(path), "size": int(), "hash": str()}:
             return not path.startswith("/") and ".." not in Path(path).parts
     return False

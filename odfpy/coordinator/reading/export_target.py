@@ -1,7 +1,7 @@
-"""The target of an export: which existing files may be replaced, and how, atomically.
+"""Target of an export: checks what may be replaced, and replaces it atomically.
 
-The export is written into a *workshop*, a folder beside the target that is locked while in use. An unlocked workshop is
-left over from a killed export, and removed when the next export beside it begins.
+The export is written to a *workshop*, a folder beside the target that is locked while in use. An unlocked workshop was
+left by a killed export, and is removed when the next export beside it begins.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ class ExportTarget:
     """The file or folder of an export.
 
     Attributes:
-        to: a file, or a folder.
-        is_folder: which of them.
+        to: path of the file or folder.
+        is_folder: whether the target is a folder.
     """
 
     to: Path
@@ -44,7 +44,7 @@ class ExportTarget:
         """Parse a target.
 
         Raises:
-            UsageError: it is not a valid path.
+            UsageError: the path is invalid.
         """
         text = str(to)
         if text in ("", "-"):
@@ -59,15 +59,15 @@ class ExportTarget:
 
     @property
     def sidecar(self) -> Path:
-        """Return the sidecar file."""
+        """Return the path of the sidecar."""
         return sidecar_of(self.to, is_folder=self.is_folder)
 
     def check(self, *, overwrite: bool) -> None:
         """Check that the target is free, or contains only an export that may be replaced.
 
         Raises:
-            AlreadyExists: there is.
-            OdfError: nothing can be written there.
+            AlreadyExists: the target exists, and may not be replaced.
+            OdfError: the target cannot be written.
         """
         to, folder = self.to, self.to.parent
         if not folder.is_dir():
@@ -91,7 +91,7 @@ class ExportTarget:
 
     @contextmanager
     def write_to_temporary(self) -> Iterator[Path]:
-        """Yield an empty folder for the files and the sidecar; on success they are flushed and moved into place.
+        """Yield an empty folder for the files and the sidecar; on success, flush them and move them to the target.
 
         Raises:
             OSError: a file cannot be written or moved.
@@ -105,7 +105,7 @@ class ExportTarget:
             if self.is_folder:
                 self._replace_folder(new, workshop / _FORMER)
             else:
-                self.sidecar.unlink(missing_ok=True)  # it would describe the replaced file
+                self.sidecar.unlink(missing_ok=True)  # the old sidecar would describe the new file
                 (new / self.to.name).replace(self.to)
                 sync_folder(self.to.parent)
                 (new / self.sidecar.name).replace(self.sidecar)
@@ -123,7 +123,7 @@ def _require_exported(folder: Path) -> None:
     """Check that a folder contains nothing but an export.
 
     Raises:
-        AlreadyExists: something is.
+        AlreadyExists: the folder has other content.
     """
     hint = "It was not changed: choose another name, or remove it yourself."
     if not any(folder.iterdir()):
@@ -140,13 +140,13 @@ def _require_exported(folder: Path) -> None:
 
 
 def _flush(folder: Path) -> None:
-    """Make sure that all that is in a folder is on the disk."""
+    """Flush a folder with all its content to disk."""
     paths = [folder, *folder.rglob("*")]
     if len(paths) > MANY:
         sync_file_system(folder)
     else:
         for path in paths:
-            sync_folder(path)  # it also works for files
+            sync_folder(path)  # works for files, too
 
 
 @contextmanager
@@ -166,9 +166,9 @@ def _new_workshop(folder: Path) -> tuple[Path, int]:
     while True:
         workshop = folder / f"{WORKSHOP}{secrets.token_hex(8)}"
         workshop.mkdir()
-        with suppress(FileNotFoundError):  # another export mistook it for a leftover before it was locked
+        with suppress(FileNotFoundError):  # another export took it for a leftover before it was locked
             lock = os.open(workshop, os.O_RDONLY)
-            with suppress(OSError):  # a file system without locks, where nothing is ever mistaken for a leftover
+            with suppress(OSError):  # on file systems without locks, no workshop is taken for a leftover
                 fcntl.flock(lock, fcntl.LOCK_EX)
             if workshop.exists():
                 return workshop, lock
@@ -176,7 +176,7 @@ def _new_workshop(folder: Path) -> tuple[Path, int]:
 
 
 def _clear_if_left(workshop: Path) -> None:
-    """Remove a workshop, unless it is in use, or the file system cannot tell."""
+    """Remove a workshop, unless it is in use, or the file system does not support locks."""
     with suppress(OSError):
         lock = os.open(workshop, os.O_RDONLY | os.O_DIRECTORY)
         try:

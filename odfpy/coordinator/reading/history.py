@@ -1,4 +1,4 @@
-"""The history of a dataset: its blocks as trees, and statistics per day."""
+"""History of a dataset: its blocks as JSON trees, and statistics per day."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ class DayOfHistory:
 
     Attributes:
         day: the day, in UTC.
-        num_commits: blocks that carried rows or a watermark.
-        num_records: rows of these, corrections and retractions too.
-        data_size: bytes of these.
-        watermark: watermark of the last of these blocks, None if there is none yet.
-        lag_seconds: lag of that watermark behind the time of its block.
+        num_commits: number of blocks with rows or a watermark.
+        num_records: number of their rows, including corrections and retractions.
+        data_size: size of their slices in bytes.
+        watermark: watermark of the last of these blocks, None if it has none.
+        lag_seconds: lag of this watermark behind the time of its block.
     """
 
     day: str
@@ -38,28 +38,28 @@ class DayOfHistory:
 
 
 def days_of(blocks: Iterable[HashedBlock], most: int) -> list[DayOfHistory]:
-    """Return the statistics of the last days, oldest first; days without such blocks are omitted.
+    """Return the statistics of the last days, oldest first; days without data blocks are omitted.
 
     Args:
         blocks: the blocks, newest first.
         most: maximum number of days.
     """
-    found: list[DayOfHistory] = []
+    days: list[DayOfHistory] = []
     for hashed in blocks:
         event = hashed.block.event
         if not isinstance(event, AddData | ExecuteTransform):
             continue
         day = str(hashed.block.system_time)[:_DAY]
-        if not found or found[-1].day != day:
-            if len(found) == most:
+        if not days or days[-1].day != day:
+            if len(days) == most:
                 break
-            found.append(_begun(day, hashed.block.system_time, event.new_watermark))
-        found[-1] = _with(found[-1], event)
-    return found[::-1]
+            days.append(_begun(day, hashed.block.system_time, event.new_watermark))
+        days[-1] = _with(days[-1], event)
+    return days[::-1]
 
 
 def block_tree(hashed: HashedBlock, signed: BlockSigners) -> dict[str, Any]:
-    """Return a block as a JSON tree with its signers, as `odf log -o json` prints it.
+    """Return a block with its signers as a JSON tree, as `odf log -o json` prints it.
 
     Args:
         hashed: the block.

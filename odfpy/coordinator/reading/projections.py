@@ -1,4 +1,4 @@
-"""Past states of datasets as tables of a query: options of commands and arguments of Python, translated to SQL."""
+"""Past states of datasets as tables of a query: translates options of commands and arguments of functions to SQL."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ def table_of(
     as_at: PointInTime | None = None,
     as_of: Instant | None = None,
 ) -> str:
-    """Return the SQL after FROM for a dataset; its log by default.
+    """Return the SQL of a dataset for a FROM clause; its log by default.
 
     Args:
-        storage: where the dataset is.
+        storage: the workspace.
         name: a name, an id, or `NAME@BLOCK`.
         dialect: dialect of the query.
-        current: whether to read its current state.
-        as_at: a system time, block, tag or branch as at which to read.
-        as_of: an event time as of which to read.
+        current: whether to select the current state.
+        as_at: system time, block, tag or branch of the state to select.
+        as_of: event time of the state to select.
 
     Raises:
-        DatasetNotFound, BlockNotFound: with a suggestion.
+        DatasetNotFound, BlockNotFound: the dataset or block does not exist; the message has a suggestion.
         InvalidValue: a time is invalid.
         UsageError: both the current state and an earlier one are requested.
     """
@@ -41,7 +41,7 @@ def table_of(
         )
     at = None if as_at is None else moment(storage, name, as_at)
     of = None if as_of is None else str(Timestamp.of(as_of))
-    arguments = [name, *(one for one in (at, of) if one is not None)]
+    arguments = [name, *(value for value in (at, of) if value is not None)]
     function = {(True, True): "odf_as_at_of", (True, False): "odf_as_at", (False, True): "odf_as_of"}.get(
         (at is not None, of is not None), "odf_current"
     )
@@ -51,17 +51,17 @@ def table_of(
 
 
 def moment(storage: Storage, name: str, point: PointInTime) -> str:
-    """Return a system time, or the hash of the block that a number, tag, branch or hash refers to.
+    """Resolve a moment to a system time, or to the hash of the block with a number, tag, branch or hash.
 
     Args:
         storage: the workspace.
         name: name of the dataset.
-        point: the given moment.
+        point: the moment.
 
     Raises:
-        BlockNotFound: there is no such block; the message has a suggestion.
+        BlockNotFound: the block does not exist; the message has a suggestion.
         InvalidValue: the value looks like a time, but is invalid.
-        NotYetThen: the dataset did not exist yet.
+        NotYetThen: the dataset did not exist at that time.
     """
     dataset, text = storage.get_at(name), moment_word(point)
     try:

@@ -1,4 +1,4 @@
-"""Reading datasets: the last rows straight from the slices; the workspace as the query service sees it."""
+"""Reading of datasets: the last rows, directly from the slices; and the workspace as seen by the query service."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ if TYPE_CHECKING:
 
 
 def tail(dataset: StoredDataset, num_records: int, skip: int) -> pa.Table:
-    """Return the last rows by offset, in order of offset, with all columns of the schema in force.
+    """Return the last rows by offset, in ascending order, with all columns of the current schema.
 
     Args:
-        dataset: which.
+        dataset: the dataset.
         num_records: maximum number of rows.
         skip: number of rows to skip at the end.
 
     Raises:
-        UsageError: one of the two is not a non-negative integer.
+        UsageError: `num_records` or `skip` is not a non-negative integer.
     """
     import pyarrow as pa
 
@@ -41,13 +41,13 @@ def tail(dataset: StoredDataset, num_records: int, skip: int) -> pa.Table:
 
 
 def tail_scan(dataset: StoredDataset, num_records: int, skip: int, max_bytes: int | None = None) -> ScanRequest:
-    """Return the scan request for the rows of `tail`, with a limit on their bytes.
+    """Return the scan request for the rows of `tail`, with a limit on their size.
 
     Args:
         dataset: the dataset.
         num_records: number of rows.
         skip: number of rows to skip at the end.
-        max_bytes: most bytes, None for no limit.
+        max_bytes: maximum size of the rows in bytes, None for no limit.
     """
     from odfpy.data.schemas.arrow import to_arrow
 
@@ -83,7 +83,7 @@ class WorkspaceResolver:
     def owner(self, block: Multihash) -> str | None:
         """Implement `DatasetResolver`."""
         having = (dataset for dataset in self.storage.datasets() if block in dataset.layout.blocks)
-        return next((str(one.handle) for one in having), None)
+        return next((str(owning.handle) for owning in having), None)
 
     def names(self) -> list[str]:
         """Implement `DatasetResolver`."""

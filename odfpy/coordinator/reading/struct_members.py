@@ -1,4 +1,4 @@
-"""Two states of a table whose structs gained members in between, converted to the same types in SQL."""
+"""Conversion of two states to equal types, as SQL: structs may have gained members in between."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ _DIALECT: Final = DIALECTS["datafusion"]
 
 
 def with_all_members(tables: Sequence[str], schemas: Sequence[pa.Schema]) -> list[str]:
-    """The old and the new state, with all members that structs have in one of them; those that one lacks are null.
+    """Return both states with all members of their structs; missing members are null.
 
     Args:
-        tables: the old and the new state, as SQL has them after FROM.
+        tables: the old and the new state, as SQL for a FROM clause.
         schemas: schemas of the tables.
     """
     return [_with_members_of(tables[1 - at], schemas[1 - at], tables[at], schemas[at], is_old=at == 0) for at in (0, 1)]
@@ -37,17 +37,17 @@ def _with_members_of(other: str, other_schema: pa.Schema, table: str, schema: pa
 
 
 def _value(value: str, kind: pa.DataType, missing: str, other: pa.DataType, *, is_old: bool) -> str:
-    """Return a value with the members of two types, first those of the new state."""
+    """Return the SQL of a value with the members of both types, members of the new state first."""
     import pyarrow as pa
 
     if kind == other or not (pa.types.is_struct(kind) and pa.types.is_struct(other)):
         return value
-    mine, theirs = ({field.name: field.type for field in one.fields} for one in (kind, other))
+    own_types, other_types = ({field.name: field.type for field in struct.fields} for struct in (kind, other))
     parts = []
-    for name in {**theirs, **mine} if is_old else {**mine, **theirs}:
+    for name in {**other_types, **own_types} if is_old else {**own_types, **other_types}:
         text = "'" + name.replace("'", "''") + "'"
         inner, null = f"{value}[{text}]", f"{missing}[{text}]"
-        if name in mine and name in theirs:
-            inner = _value(inner, mine[name], null, theirs[name], is_old=is_old)
-        parts.append(f"{text}, {inner if name in mine else null}")
+        if name in own_types and name in other_types:
+            inner = _value(inner, own_types[name], null, other_types[name], is_old=is_old)
+        parts.append(f"{text}, {inner if name in own_types else null}")
     return f"CASE WHEN {value} IS NULL THEN NULL ELSE named_struct({', '.join(parts)}) END"

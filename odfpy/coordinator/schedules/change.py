@@ -1,4 +1,4 @@
-"""The change that a manifest makes to the schedule of its dataset."""
+"""Change of a dataset's schedule by its manifest."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from odfpy.errors import OdfError
 
 @dataclass(frozen=True, slots=True)
 class ScheduleChange:
-    """A change of a schedule; none if there is no new one.
+    """A change of a schedule; false if nothing changes.
 
     Attributes:
-        new: the schedule to be.
-        lines: how it differs from the one before, as `diff` writes it.
+        new: the new schedule, None if it does not change.
+        lines: the difference to the previous schedule, in the format of `diff`.
     """
 
     new: DatasetSchedule | None = None
@@ -31,22 +31,22 @@ class ScheduleChange:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """Remarks for the user: which jobs run, and when."""
+        """Remarks for the user: the scheduled jobs and their times."""
         jobs = {} if self.new is None else self.new.jobs
         return tuple(f"`odf run` does a {job.value}: {trigger.in_words}" for job, trigger in jobs.items())
 
     def save(self, folder: Path) -> None:
-        """Write the new schedule into the folder of its dataset, if there is one."""
+        """Write the new schedule to the folder of its dataset, if there is one."""
         if self.new is not None:
             save_schedule(folder, self.new)
 
 
 def schedule_change(snapshot: DatasetSnapshot, existing: StoredDataset | None) -> ScheduleChange:
-    """Return the change that a manifest makes; one without a schedule leaves the dataset's as it is.
+    """Return the change that a manifest makes; a manifest without a schedule changes nothing.
 
     Args:
         snapshot: the manifest.
-        existing: the dataset, None if it is made.
+        existing: the dataset, None if the manifest creates it.
     """
     new = schedule_of(snapshot)
     before = None if existing is None or new is None else _readable(existing.folder)
@@ -58,7 +58,7 @@ def schedule_change(snapshot: DatasetSnapshot, existing: StoredDataset | None) -
 
 
 def _readable(folder: Path) -> DatasetSchedule | None:
-    """Return the schedule so far; one that cannot be read is replaced."""
+    """Return the current schedule; None if it cannot be read, so that it is replaced."""
     try:
         return load_schedule(folder)
     except OdfError:

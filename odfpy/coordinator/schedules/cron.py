@@ -1,8 +1,8 @@
-"""Times by cron, in a time zone, by the rules that Debian's cron has for summer time.
+"""Times of cron expressions in a time zone, with the rules of Debian's cron for daylight saving time.
 
-A job at fixed times (neither minute nor hour begins with `*`) runs once on each due day, whatever the clock does: a
-skipped time moves to the end of the gap, and of a repeated hour the first one counts. A job whose minute or hour
-begins with `*` follows real time: each quarter of an hour is one.
+A job at fixed times (neither minute nor hour begins with `*`) runs exactly once on each due day: a skipped time moves
+to the end of the gap, and a repeated time is due at its first occurrence. A job whose minute or hour begins with `*`
+follows elapsed time: for example, it runs every quarter of an hour.
 """
 
 from __future__ import annotations
@@ -51,10 +51,10 @@ def check_cron(text: str) -> None:
 
 
 def zone_named(name: str | None) -> tzinfo:
-    """Return the time zone of a name; UTC without one.
+    """Return the time zone with a name; UTC if the name is None.
 
     Raises:
-        InvalidValue: there is no zone of that name.
+        InvalidValue: the time zone does not exist.
     """
     if name is None:
         return timezone.utc
@@ -71,19 +71,19 @@ def zone_named(name: str | None) -> tzinfo:
 
 
 def next_time(cron: str, zone: tzinfo, after: float) -> float | None:
-    """Return the first time of a cron expression that is later than an instant.
+    """Return the first time of a cron expression after an instant.
 
     Args:
-        cron: five fields, which `check_cron` has accepted.
-        zone: the time zone that they are in.
+        cron: a valid expression; see `check_cron`.
+        zone: time zone of the expression.
         after: the instant, in seconds since 1970.
 
     Returns:
-        Seconds since 1970; None if there is none within fifty years.
+        Seconds since 1970; None if there is no such time within fifty years.
     """
     try:
         local = datetime.fromtimestamp(after, zone)
-        # In a repeated hour, the next time on the wall clock may have been an hour ago.
-        return next((found for one in CronSim(cron, local) if (found := one.timestamp()) > after), None)
+        # In a repeated hour, the next local time may be an hour before the instant.
+        return next((seconds for moment in CronSim(cron, local) if (seconds := moment.timestamp()) > after), None)
     except (OverflowError, ValueError):  # the end of the calendar
         return None

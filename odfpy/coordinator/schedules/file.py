@@ -23,7 +23,7 @@ KIND: Final = "DatasetSchedule"
 
 
 def schedule_path(folder: Path) -> Path:
-    """Return where the schedule of a dataset is.
+    """Return the path of a dataset's schedule.
 
     Args:
         folder: folder of the dataset.
@@ -73,12 +73,12 @@ def schedule_text(schedule: DatasetSchedule) -> str:
 
 
 def changed_path(storage: WorkspaceFolder) -> Path:
-    """Return the file whose modification time shows that a schedule has changed: schedulers need not scan them all."""
+    """Return the path of the file whose modification time shows that any schedule has changed."""
     return storage.odf / "automation" / "changed"
 
 
 def notify_changed(storage: WorkspaceFolder) -> None:
-    """Notify schedulers of a changed schedule; otherwise they notice it some seconds later."""
+    """Notify schedulers of a changed schedule; without it, they notice the change some seconds later."""
     path = changed_path(storage)
     with suppress(OSError):
         make_folder(path.parent)

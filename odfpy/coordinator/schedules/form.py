@@ -15,7 +15,7 @@ from odfpy.errors import InvalidValue, UsageError
 from odfpy.values import dataclass
 
 TRIGGERS: Final = {Job.PULL: Trigger, Job.COMPACT: Trigger, Job.VERIFY: VerifyTrigger, Job.PUSH: PushTrigger}
-"""The class of each job's times."""
+"""The trigger class of each job."""
 
 MAX_ATTEMPTS: Final = (1 << 32) - 1
 MAX_ROWS: Final = (1 << 63) - 1
@@ -49,12 +49,12 @@ class Target:
 
 
 def read_schedule(tree: Any, path: Path, target: Target | None = None) -> DatasetSchedule:
-    """Return a schedule of a tree.
+    """Parse a schedule from a tree.
 
     Args:
         tree: the schedule in a document.
         path: its path in the document.
-        target: the dataset that it is for, where that is known.
+        target: the dataset of the schedule, None if unknown.
 
     Raises:
         TreeError: the schedule is invalid; the message names the position.
@@ -65,12 +65,12 @@ def read_schedule(tree: Any, path: Path, target: Target | None = None) -> Datase
 
 
 def check_schedule(schedule: DatasetSchedule, path: Path, target: Target | None = None) -> None:
-    """Check that a schedule is valid, for a dataset or for any.
+    """Check that a schedule is valid, for a given dataset or in general.
 
     Args:
         schedule: the schedule.
         path: its path in the document.
-        target: the dataset that it is for.
+        target: the dataset of the schedule, None if unknown.
 
     Raises:
         TreeError: the schedule is invalid.
@@ -149,11 +149,11 @@ def _too_short() -> InvalidValue:
 
 
 def require_target(schedule: DatasetSchedule, target: Target, name: str) -> None:
-    """Check a schedule from a command.
+    """Check a schedule given in a command.
 
     Args:
         schedule: the schedule.
-        target: the dataset that it is for.
+        target: the dataset of the schedule.
         name: name of the dataset, for the message.
 
     Raises:

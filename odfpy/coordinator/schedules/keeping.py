@@ -1,4 +1,4 @@
-"""Schedules from users: parsed from text, validated against their dataset, and stored beside it."""
+"""Schedules from users: parse them, validate them for their dataset, and store them."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ _HINT = "It begins with `schedule:`, as in a manifest; `pull: {every: 1h}` below
 
 
 def parse_schedule(text: str) -> DatasetSchedule:
-    """Parse a schedule, in the form that it has in a manifest beside `content`.
+    """Parse a schedule in its manifest form.
 
     Args:
-        text: YAML with the one key `schedule`.
+        text: YAML with the single key `schedule`.
 
     Raises:
         MalformedManifest: the schedule is invalid; the message names line and position.

@@ -1,4 +1,4 @@
-"""A dataset's schedule: its jobs and their times. It is stored beside the dataset, not in its chain."""
+"""The schedule of a dataset: its jobs and their times. It is stored with the dataset, but not in its chain."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class Job(Enum):
-    """Something that a scheduler does for a dataset."""
+    """A kind of job that a scheduler runs for a dataset."""
 
     PULL = "pull"
     COMPACT = "compact"
@@ -27,14 +27,14 @@ class Job(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trigger:
-    """The times of a job: by `cron`, or by `every` and `rows`, whichever comes first.
+    """The times of a job: by `cron`, or by `every` and `rows`, whichever is due first.
 
     Attributes:
         cron: five fields: minute, hour, day of the month, month, day of the week.
         timezone: name of the time zone of `cron`, such as Europe/Berlin; UTC by default.
-        every: the time between the begins of two runs.
-        rows: number of rows that are new to the job.
-        jitter: maximum delay; the actual delay is a fraction of it, determined by dataset and time.
+        every: interval between the starts of two runs.
+        rows: number of new rows after which the job runs.
+        jitter: maximum delay; the actual delay is a fraction of it that depends on dataset and time.
     """
 
     KIND: ClassVar[str] = "a job of a schedule"
@@ -55,10 +55,10 @@ class Trigger:
         return " or ".join(filter(None, words))
 
     def changed(self, changes: Mapping[str, Any]) -> Self:
-        """Return the times with changes applied; times of the other kind are dropped.
+        """Return a copy with changes; times of the other kind are removed.
 
         Args:
-            changes: new values by the names of attributes; None leaves one as it is.
+            changes: new values by attribute name; None leaves an attribute unchanged.
         """
         given = {name: value for name, value in changes.items() if value is not None}
         others: dict[str, Any] = {}
@@ -74,7 +74,7 @@ class VerifyTrigger(Trigger):
     """The times of a verification.
 
     Attributes:
-        integrity_only: no replay of transforms.
+        integrity_only: whether to skip the replay of transforms.
     """
 
     integrity_only: bool | None = None
@@ -85,7 +85,7 @@ class PushTrigger(Trigger):
     """The times of a push.
 
     Attributes:
-        to: the remote; by default that of the last push.
+        to: the remote; that of the last push by default.
     """
 
     to: str | None = None
@@ -93,7 +93,7 @@ class PushTrigger(Trigger):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Retry:
-    """Retries after a failed run; the delay doubles from one to the next.
+    """Retries after a failed run; the delay doubles with each retry.
 
     Attributes:
         attempts: total number of attempts, including the first one.
@@ -112,7 +112,7 @@ class Retry:
         return attempt <= (_ATTEMPTS if self.attempts is None else self.attempts)
 
     def seconds_before(self, attempt: int) -> float:
-        """Return the delay before an attempt in seconds; the first delayed one is number 2."""
+        """Return the delay in seconds before an attempt; attempt 2 is the first with a delay."""
         delay = _DELAY if self.delay is None else self.delay
         most = _MAX_DELAY if self.max_delay is None else self.max_delay
         return float(min(most.seconds, delay.seconds * 2 ** min(attempt - 2, _MAX_DOUBLINGS)))
@@ -131,7 +131,7 @@ class DatasetSchedule:
     Attributes:
         pull, compact, verify, push: the times of each job; None if it is not scheduled.
         retry: retries of failed runs.
-        max_age: promised freshness; a dataset whose last rows are older is late.
+        max_age: promised freshness; a dataset whose last rows are older than this is late.
         timeout: maximum duration of a run.
         paused: whether all jobs and promises are suspended.
     """
@@ -154,11 +154,11 @@ class DatasetSchedule:
         return {job: trigger for job, trigger in every.items() if trigger is not None}
 
     def with_job(self, job: Job, trigger: Trigger | None) -> DatasetSchedule:
-        """Return the schedule with other times of a job, None to do it no more.
+        """Return a copy with other times of a job; None removes the job.
 
         Args:
             job: the job.
-            trigger: its times, an instance of the class for the job.
+            trigger: times of the job, an instance of the job's trigger class.
         """
         changes: dict[str, Any] = {job.value: trigger}
         return replace(self, **changes)
@@ -172,8 +172,8 @@ class DatasetSchedule:
         """Return whether a dataset is older than promised; before its first rows, the scheduler decides.
 
         Args:
-            last_data: time of its last rows.
-            now: the time.
+            last_data: time of the last rows.
+            now: the current time.
         """
         if self.max_age is None or self.is_paused or last_data is None:
             return False

@@ -1,4 +1,4 @@
-"""Manifests with `schedule:` beside `content:`."""
+"""Manifests with a `schedule:` section beside `content:`."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from odfpy.values import dataclass
 
 @dataclass(frozen=True, slots=True)
 class ScheduledSnapshot(DatasetSnapshot):
-    """A template to make a dataset from, with the schedule that it gets here."""
+    """A snapshot of a dataset to be created, with its schedule."""
 
     schedule: DatasetSchedule
 
@@ -37,5 +37,5 @@ def with_schedule(snapshot: DatasetSnapshot, tree: Any, path: Path) -> Scheduled
 
 
 def schedule_of(snapshot: DatasetSnapshot) -> DatasetSchedule | None:
-    """Return the schedule of a manifest, None if it has none."""
+    """Return the schedule of a snapshot, None if it has none."""
     return snapshot.schedule if isinstance(snapshot, ScheduledSnapshot) else None

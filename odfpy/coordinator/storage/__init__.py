@@ -1,4 +1,5 @@
 """Storage: the folder of a workspace and its content: datasets with chains, locks, references, keys and signatures.
 
-The rest of the coordinator reads and writes datasets through this package, which does not know where data comes from.
+The other packages of the coordinator read and write datasets through this one, which does not depend on the origin of
+data.
 """

@@ -1,8 +1,8 @@
-"""Approvals of sources: which sources may run in this workspace (docs/adr/0028-approved-sources.md).
+"""Approvals of sources: the sources that may run in this workspace (docs/adr/0028-approved-sources.md).
 
-A source is more than a description: a polling source fetches data, reads files and variables, and runs commands and
-images, with the permissions of whoever pulls; the query of a source runs over ingested data. Datasets also come from
-others, for instance by a push. So a source runs only if that exact source was approved: by `odf add` of its manifest
+A source can act on the machine: a polling source fetches data, reads files and variables, and runs commands and images,
+with the permissions of the user who pulls; the query of a source runs over ingested data. Datasets may come from other
+users, for instance by a push. So a source runs only if exactly this source was approved: by `odf add` of its manifest
 here, or by `odf source trust`. Hashes of approved sources are stored in `.odf/approved/<dataset>`, which is never
 copied.
 """
@@ -31,7 +31,7 @@ class SourceNotApproved(IngestError, code="E430"):
 
 
 def runs_something(source: Source) -> bool:
-    """Return whether a source runs anything: a push source without a query only reads the data that it is given."""
+    """Return whether a source runs anything; a push source without a query only reads the data passed to it."""
     return isinstance(source, SetPollingSource) or source.preprocess is not None
 
 
@@ -54,7 +54,7 @@ class Approvals:
         """Check that a source may run.
 
         Raises:
-            SourceNotApproved: it may not run.
+            SourceNotApproved: the source may not run.
         """
         if self.has(dataset.handle.id, source):
             return
@@ -64,12 +64,12 @@ class Approvals:
         )
 
     def approve(self, dataset_id: DatasetId, sources: Iterable[Source]) -> None:
-        """Approve sources, in addition to those approved before. The caller holds `Storage.editing`."""
+        """Approve sources, in addition to those already approved; requires `Storage.editing`."""
         known = self._known(dataset_id)
         self._write(dataset_id, known | {fingerprint(source) for source in sources if runs_something(source)}, known)
 
     def withdraw(self, dataset_id: DatasetId) -> bool:
-        """Withdraw all approvals of a dataset, under `Storage.editing`; return whether there were any."""
+        """Withdraw all approvals of a dataset, and return whether there were any; requires `Storage.editing`."""
         known = self._known(dataset_id)
         self._write(dataset_id, set(), known)
         return bool(known)
@@ -92,7 +92,7 @@ class Approvals:
             return
         self._folder.mkdir(mode=0o700, exist_ok=True)
         if wanted:
-            content = "".join(f"{one}\n" for one in sorted(wanted))
+            content = "".join(f"{line}\n" for line in sorted(wanted))
             replace_file(self._path(dataset_id), content.encode("ascii"), mode=0o600)
         else:
             self._path(dataset_id).unlink(missing_ok=True)
@@ -107,22 +107,21 @@ class Approvals:
     # --- Workspaces of earlier releases ---
 
     def _begin(self) -> None:
-        """Approve, once, the sources of a workspace that is older than approvals.
+        """Approve the sources of a workspace created before approvals existed; runs once.
 
-        Only sources that were set here are approved: those whose block has a signature by the dataset's own key, which
-        is in the workspace and nowhere else; or all sources of a dataset whose key is here if it has no signatures at
-        all.
+        Only sources that were set here are approved: those whose block is signed by the dataset's own key, which is
+        only in this workspace; or all sources of a dataset whose key is here, if it has no signatures at all.
         """
-        made: list[tuple[DatasetId, list[Source]]] = []
+        sources_by_dataset: list[tuple[DatasetId, list[Source]]] = []
         for entry in self.workspace_folder.entries():
             try:
                 dataset = StoredDataset.load(entry, self.workspace_folder)
                 if self.workspace_folder.keys.get(dataset.handle.id) is not None:
-                    made.append((dataset.handle.id, list(_set_here(dataset))))
+                    sources_by_dataset.append((dataset.handle.id, list(_set_here(dataset))))
             except OdfError:
                 continue  # sources of damaged datasets are not approved
         self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        for dataset_id, sources in made:
+        for dataset_id, sources in sources_by_dataset:
             self.approve(dataset_id, sources)
 
 

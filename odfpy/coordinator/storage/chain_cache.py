@@ -1,10 +1,10 @@
-"""Cached states of long chains, so that a command need not read all of their blocks.
+"""Cache of the states of long chains, so that a command need not read all of their blocks.
 
-A process also keeps the most recently used states in memory. The file holds a `ChainState` in the codec of the blocks,
-after a line with the release that wrote it and a hash of the rest. It is valid for the block that it names and, since
-blocks are linked by their hashes, for all that follow it: later blocks are applied on top. A file that is damaged, or
-belongs to another release or chain, is ignored. The head itself is always read, and `odf verify` does not use the
-cache.
+A process also keeps recently used states in memory. A cache file holds a `ChainState` in the encoding of blocks, after
+a line with the release that wrote it and a hash of the content. It is valid for the block that it names and, since
+blocks are linked by hash, for all chains that contain this block: later blocks are applied on top. A file that is
+damaged, or belongs to another release or chain, is ignored. The head itself is always read, and `odf verify` does not
+use the cache.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ from odfpy.files import replaced_atomically
 from odfpy.values import dataclass
 
 FORMAT: Final = 3
-"""Version of the file; it changes with the fields of `ChainState` and of the events."""
+"""Version of the file format; to be incremented when fields of `ChainState` or of events change."""
 
 WALK: Final = 16
-"""Number of new blocks after which the state is written again; shorter walks cost less than that."""
+"""Number of new blocks after which the state is written again; reading fewer blocks takes less time than writing it."""
 
 
 _MAX_IN_MEMORY: Final = 256
@@ -38,7 +38,7 @@ class _Known:
     """The state of a chain at a block.
 
     Attributes:
-        state: the state, None if nothing is known.
+        state: the state, None if there is none.
         unwritten: number of its blocks that are not in the file.
     """
 
@@ -47,7 +47,7 @@ class _Known:
 
 
 class ChainCache:
-    """The chain states of one workspace: in memory, and in a file for each chain. It is thread-safe."""
+    """The chain states of one workspace, in memory and in a file for each chain; thread-safe."""
 
     def __init__(self) -> None:
         self._latest: LruCache[Path, _Known] = LruCache(_MAX_IN_MEMORY)
@@ -57,7 +57,7 @@ class ChainCache:
 
         Args:
             chain: the chain.
-            file: its cache file, which is read and, after many new blocks, written.
+            file: cache file of the chain, which is read and, after many new blocks, written.
 
         Raises:
             OdfError: a required block is missing or damaged, or the chain is empty.
@@ -69,7 +69,7 @@ class ChainCache:
                 break
             blocks.append(hashed)
         else:
-            known = _Known(None)  # it belongs to another chain
+            known = _Known(None)  # the state belongs to another chain
         state, unwritten = sum_up(reversed(blocks), known.state), known.unwritten + len(blocks)
         if unwritten >= WALK:
             with contextlib.suppress(OSError, TypeError, OverflowError):  # the cache is optional
@@ -85,13 +85,13 @@ def _heading() -> bytes:
 
 def _read(file: Path) -> ChainState | None:
     try:
-        found = file.read_bytes()
+        content = file.read_bytes()
     except OSError:
         return None
     heading, size = _heading(), len(Multihash.of(b"").digest)
-    if not found.startswith(heading) or len(found) < len(heading) + size:
+    if not content.startswith(heading) or len(content) < len(heading) + size:
         return None
-    digest, data = found[len(heading) : len(heading) + size], found[len(heading) + size :]
+    digest, data = content[len(heading) : len(heading) + size], content[len(heading) + size :]
     if Multihash.of(data).digest != digest:
         return None
     try:

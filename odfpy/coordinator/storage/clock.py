@@ -1,7 +1,7 @@
-"""Clocks that run ahead: times that this machine writes by such a clock stay in the chain for ever.
+"""Detection of clocks that are ahead: wrong times written by this machine would stay in the chain permanently.
 
-A server states the time in each response, and the last block of a dataset has the time when it was written. Both are
-compared with the clock of this machine.
+A server sends its time in each response, and the last block of a dataset has the time of its commit. Both are compared
+with the clock of this machine.
 """
 
 from __future__ import annotations
@@ -18,28 +18,28 @@ class ClockAhead(IngestError, code="E409"):
 
 
 class SourceClock:
-    """The clock of a source, as far as its responses state the time.
+    """The clock of a source, as reported by its responses.
 
     Attributes:
-        ahead: by how much the clock here was ahead when the source last stated the time.
+        ahead: difference by which the local clock was ahead at the last response.
     """
 
     def __init__(self, *, any_time: bool = False) -> None:
-        """Make a clock that is still unknown; with `any_time`, nothing is refused."""
+        """Create a clock with unknown time; with `any_time`, `require` never fails."""
         self.ahead = Duration()
         self._any_time = any_time
         self._source_time: Timestamp | None = None
 
     def note_time(self, time: Timestamp) -> None:
-        """Note the time that the source states."""
+        """Record the time reported by the source."""
         self._source_time = time
         self.ahead = Duration.between(time, Timestamp.now())
 
     def require(self) -> None:
-        """Check that blocks may be written by the clock here.
+        """Check that blocks may be written with the time of the local clock.
 
         Raises:
-            ClockAhead: they would lie in the future, by the clock of the source.
+            ClockAhead: the time would be in the future by the clock of the source.
         """
         if self.ahead > MAX_AHEAD and not self._any_time:
             raise ClockAhead(
@@ -49,7 +49,7 @@ class SourceClock:
             )
 
     def warnings(self) -> tuple[DataWarning, ...]:
-        """Return warnings about a clock that is ahead."""
+        """Return a warning if the local clock is ahead."""
         if self.ahead <= TOLERANCE:
             return ()
         message = f"the local clock is {self.ahead.in_words} ahead of that of the source ({self._source_time})"
@@ -57,10 +57,10 @@ class SourceClock:
 
 
 def warnings_of_last_block(system_time: Timestamp | None) -> tuple[DataWarning, ...]:
-    """Return warnings when blocks follow one that lies in the future.
+    """Return a warning if the previous block has a time in the future.
 
     Args:
-        system_time: system time of the last block so far, None if there is none.
+        system_time: system time of the previous block, None if there is none.
     """
     difference = ahead(system_time, Timestamp.now())
     if difference is None:
@@ -73,7 +73,7 @@ def warnings_of_last_block(system_time: Timestamp | None) -> tuple[DataWarning, 
 
 
 def warnings_of_copy(system_time: Timestamp | None) -> tuple[DataWarning, ...]:
-    """Return warnings about a copied dataset whose last block lies in the future."""
+    """Return a warning if the last block of a copied dataset has a time in the future."""
     difference = ahead(system_time, Timestamp.now())
     if difference is None:
         return ()
@@ -82,13 +82,13 @@ def warnings_of_copy(system_time: Timestamp | None) -> tuple[DataWarning, ...]:
 
 
 def warnings_of_given_time(name: str, time: Timestamp, rows: int, now: Timestamp) -> tuple[DataWarning, ...]:
-    """Return warnings when rows get the time of a file, which lies in the future.
+    """Return a warning if rows get their event time from a file whose time is in the future.
 
     Args:
         name: name of the file.
-        time: the event time that rows without one get.
+        time: the event time of rows without one.
         rows: number of such rows.
-        now: the time of the commit.
+        now: time of the commit.
     """
     difference = ahead(time, now)
     if difference is None or not rows:

@@ -1,4 +1,4 @@
-"""Commits: the part that all of them have in common."""
+"""Steps common to all commits."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from odfpy.stages import stage
 
 
 def commit_time(state: ChainState) -> Timestamp:
-    """Return the system time of a commit; it does not go back even if the clock does."""
+    """Return the system time of a commit: the current time, but not before the last block's."""
     now = Timestamp.now()
     return now if state.system_time is None else max(now, state.system_time)
 
 
 def with_time(name: str, work: Callable[[], PullResult]) -> PullResult:
-    """Return the result of some work on a dataset with its duration; if it fails, a result with the error."""
+    """Run work on a dataset, and return its result with the duration; if it fails, return a result with the error."""
     started = time.monotonic()
     with stage(name, is_subject=True) as profile:
         try:
@@ -37,7 +37,7 @@ def with_time(name: str, work: Callable[[], PullResult]) -> PullResult:
 
 
 def up_to_date(dataset: StoredDataset) -> PullResult:
-    """Return the result for a dataset with nothing new."""
+    """Return the result for a dataset without changes."""
     state = dataset.state
     return PullResult(
         name=str(dataset.handle),
@@ -56,19 +56,19 @@ def commit_events(
     written: Mapping[Multihash, Path] | None = None,
     objects: Mapping[Multihash, Path] | None = None,
 ) -> PullResult:
-    """Check the events, store the files, then move the head; the caller holds the dataset's lock.
+    """Check the events, store the files, then move the head; requires the dataset's lock.
 
     Args:
         dataset: the dataset.
-        state: the state of its chain, which the events follow.
-        events: the events, oldest first; one that says nothing new makes no block.
+        state: state of the chain before the events.
+        events: the events, oldest first; an event that changes nothing is skipped.
         system_time: system time of the blocks.
-        written: the files of slices in the events.
-        objects: new, hashed files that rows of these slices link to, by their names: they are moved into the dataset
-            from where they are, preferably in `Storage.scratch()`. Existing objects need not be among them.
+        written: paths of the slices in the events, by physical hash.
+        objects: paths of new linked objects by hash; they are moved into the dataset, preferably from
+            `Storage.scratch()`. Existing objects may be omitted.
 
     Raises:
-        LinkRefused: a row links to an object that is neither there nor among `objects`.
+        LinkRefused: a row links to an object that neither exists nor is among `objects`.
         OdfError: nothing was committed.
     """
     from odfpy.chain.links.checks import LinkCheck  # without new events, neither links nor rules are needed
@@ -81,8 +81,8 @@ def commit_events(
         for event in events:
             with suppress(NoOpEvent):
                 new.add(event, system_time)
-    # Files are stored before the head moves: it must never lead to a block without its slice, or to a row without its
-    # linked object. A crash before that leaves unreachable files, which `odf gc` removes.
+    # Files are stored before the head moves: the head must never lead to a block without its slice, or to a row without
+    # its linked object. A crash before that leaves unreachable files, which `odf gc` removes.
     with stage("files"):
         dataset.layout.data.insert_files(objects or {})
         for data in filter(None, map(new_data_of, events)):

@@ -1,6 +1,6 @@
-"""Names for shell completion, read directly from the workspace's folder, since completion has to be fast.
+"""Names for shell completion, read directly from the workspace's folder to be fast.
 
-Chains are neither loaded nor checked; what cannot be read is left out.
+Chains are neither loaded nor checked; unreadable names are omitted.
 """
 
 from __future__ import annotations
@@ -10,18 +10,18 @@ from pathlib import Path
 
 from odfpy.files import read_regular
 
-# As `odfpy.coordinator.storage.storage` and `odfpy.repository.registry` lay them down.
+# The layout is defined in `odfpy.coordinator.storage.storage` and `odfpy.repository.registry`.
 _VERSION, _DATASETS, _REPOSITORIES = ".odf/version", ".odf/datasets", ".odf/repos"
 _ID = "did:odf:"
 
 
 def dataset_names(folder: Path) -> list[tuple[str, str]]:
-    """Return name and id of each dataset of the workspace that a folder is in, sorted by name."""
+    """Return name and id of each dataset in the workspace of a folder, sorted by name."""
     return sorted(_datasets(folder))
 
 
 def repository_names(folder: Path) -> list[str]:
-    """Return the names of the repositories of the workspace that a folder is in, sorted."""
+    """Return the names of the repositories in the workspace of a folder, sorted."""
     root = _root(folder)
     return [] if root is None else sorted(path.stem for path in (root / _REPOSITORIES).glob("[!.]*.yaml"))
 

@@ -1,12 +1,12 @@
 """Settings in layers, as in git: the environment, the workspace, the folders above it, the user, defaults.
 
-ODF_<SECTION>_<NAME>            this process: `ODF_ENGINE_IDLE_TIMEOUT` is `engine.idleTimeout`
-<workspace>/.odf/config.yaml          this workspace
-<folder>/.odfconfig.yaml              every workspace in or below that folder, the nearest first
-$XDG_CONFIG_HOME/odf/config.yaml      the user (by default ~/.config)
+    ODF_<SECTION>_<NAME>                  this process: `ODF_ENGINE_IDLE_TIMEOUT` is `engine.idleTimeout`
+    <workspace>/.odf/config.yaml          this workspace
+    <folder>/.odfconfig.yaml              every workspace in or below that folder, the nearest first
+    $XDG_CONFIG_HOME/odf/config.yaml      the user (by default ~/.config)
 
-Settings of a single dataset are separate, and only in its own folder: `info/config.yaml`. They are never copied
-anywhere. All settings are defined in `odfpy.settings`.
+Settings of a single dataset are separate: they are in the dataset's folder, in `info/config.yaml`, and are never
+copied. All settings are defined in `odfpy.settings`.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _DATASET_FILE = Path("info", "config.yaml")
 
 @dataclass(frozen=True, slots=True)
 class ConfigItem:
-    """A setting with the value in force and its origin: a variable, a file, or `default`."""
+    """A setting with its current value and its origin: a variable, a file, or `default`."""
 
     setting: Setting
     value: Value | None
@@ -39,12 +39,12 @@ class ConfigItem:
 
     @property
     def shown(self) -> Value | None:
-        """Return the value as it is shown in lists: of a secret only that it is set."""
+        """Return the value for display; a secret value is shown as "(set)"."""
         return "(set)" if self.setting.help.is_secret and self.value is not None else self.value
 
 
 class Config:
-    """The settings in force in a workspace, or for one dataset."""
+    """The settings of a workspace, or of one dataset."""
 
     def __init__(
         self,
@@ -87,19 +87,19 @@ class Config:
         return cls(DATASET_SETTINGS, [(file, _read(file, DATASET_SETTINGS))], file)
 
     def section(self, kind: type[S]) -> S:
-        """Return a section with the values in force."""
+        """Return a section with the current values."""
         return kind(**{setting.attribute: self.item(setting.key).value for setting in settings_in(kind)})
 
     def get(self, key: str) -> Any:
-        """Return the value in force, None if it is not set and has no default.
+        """Return the current value, None if it is not set and has no default.
 
         Raises:
-            UsageError: there is no such setting.
+            UsageError: the setting does not exist.
         """
         return self.item(key).value
 
     def item(self, key: str) -> ConfigItem:
-        """Return the value in force and its origin."""
+        """Return the current value and its origin."""
         setting = find(key, self._settings)
         if setting.key in self._variables:
             return ConfigItem(setting, self._variables[setting.key], setting.variable)
@@ -113,22 +113,22 @@ class Config:
         return (self.item(key) for key in self._settings)
 
     def set(self, key: str, text: str | None, *, for_user: bool = False) -> None:
-        """Set a value in the file of the workspace, dataset or user, or remove it from there with None.
+        """Set a value in the file of the workspace, dataset or user, or remove it from the file.
 
         Args:
             key: name of the setting.
             text: the value as text, None to remove it.
-            for_user: whether to write it to the file of the user.
+            for_user: whether to write to the file of the user.
 
         Raises:
-            UsageError: there is no such setting, or the value is invalid.
+            UsageError: the setting does not exist, or the value is invalid.
         """
         setting = find(key, self._settings)
         path = self._user_file if for_user else self._own_file
         if path is None:
             raise UsageError("Settings of a dataset are not those of a user", hint="Omit --user or --dataset.")
         value = None if text is None else parse(setting, text)
-        with locked_for_change(path):  # so that no concurrent change is lost
+        with locked_for_change(path):  # prevents lost updates
             values = _read(path, self._settings)
             if value is None:
                 values.pop(setting.key, None)
@@ -143,11 +143,11 @@ def find(key: str, settings: Mapping[str, Setting] = SETTINGS) -> Setting:
     """Return the setting with a name, among those of a workspace or of a dataset.
 
     Raises:
-        UsageError: there is none; with a suggestion.
+        UsageError: the setting does not exist; the message has a suggestion.
     """
-    found = _in_context(key, settings)
-    if found is not None:
-        return found
+    setting = _in_context(key, settings)
+    if setting is not None:
+        return setting
     if (of_dataset := _in_context(key, DATASET_SETTINGS)) is not None:
         raise UsageError(f"{of_dataset.key} is a setting of single datasets", hint="Add --dataset NAME.")
     if (of_workspace := _in_context(key, SETTINGS)) is not None:
@@ -176,13 +176,13 @@ def parse(setting: Setting, text: str) -> Value:
 
 
 def _from_environment(environment: Mapping[str, str]) -> dict[str, Value]:
-    """Return the settings in environment variables; an empty variable counts as unset."""
+    """Return the settings in environment variables; empty variables are ignored."""
     known = {setting.variable: setting for setting in SETTINGS.values()}
     prefixes = tuple(f"ODF_{section.NAME.upper()}_" for section in WORKSPACE_SECTIONS)
     values: dict[str, Value] = {}
     for name in sorted(name for name in environment if name.startswith(prefixes) and environment[name]):
         if name not in known:
-            # A misspelt variable must not be ignored: its value would silently be missing.
+            # A misspelt variable must not be ignored: the user expects its value to apply.
             hint = did_you_mean(name, known, otherwise="`odf config list` shows the settings.")
             raise UsageError(f"The variable {name} is not a setting", hint=hint)
         setting = known[name]
@@ -244,7 +244,7 @@ def _write(path: Path, values: dict[str, Value]) -> None:
 
 
 def _comments_of(path: Path) -> str:
-    """Return the comments at the top of a file, which are retained when the rest changes."""
+    """Return the comments at the top of a file, which are retained when the file is rewritten."""
     if not path.exists():
         return ""
     lines = path.read_text(encoding="utf-8").splitlines(keepends=True)

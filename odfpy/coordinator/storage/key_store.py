@@ -1,4 +1,4 @@
-"""The private keys of a workspace's datasets: `.odf/keys/<id>`, mode 0600. They never go anywhere else."""
+"""Private keys of a workspace's datasets: `.odf/keys/<id>`, mode 0600. They are never copied elsewhere."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ class KeyStore:
         replace_file(self._path(pair.dataset_id), pair.private_key.hex().encode("ascii"), mode=0o600)
 
     def __contains__(self, dataset_id: DatasetId) -> bool:
-        """Return whether the key pair of a dataset is here, even if damaged: then the dataset was made here."""
+        """Return whether the key pair of a dataset exists here, even if damaged; then the dataset was created here."""
         return self._path(dataset_id).exists()
 
     def get(self, dataset_id: DatasetId) -> KeyPair | None:
         """Return the key pair of a dataset, None if the workspace does not have it, as for copies.
 
         Raises:
-            OdfError: it cannot be read.
+            OdfError: the key pair cannot be read.
         """
         path = self._path(dataset_id)
         try:
@@ -45,7 +45,7 @@ class KeyStore:
         return pair
 
     def delete(self, dataset_id: DatasetId) -> None:
-        """Delete the key pair of a dataset, if it is there."""
+        """Delete the key pair of a dataset, if it exists."""
         self._path(dataset_id).unlink(missing_ok=True)
 
     def _path(self, dataset_id: DatasetId) -> Path:

@@ -1,11 +1,11 @@
-"""Keys of the user: the key to sign with, and the named keys of others.
+"""Keys of the user: the signing key, and named keys of other users.
 
-    $XDG_CONFIG_HOME/odf/keys/id_ed25519     the private key, mode 0600, made when it is first needed
-    $XDG_CONFIG_HOME/odf/keys/revoked-...    private keys that sign no more, kept so that they can say so elsewhere, too
-    $XDG_CONFIG_HOME/odf/trusted-keys.yaml   keys of others, each with a name
-    $XDG_CONFIG_HOME/odf/revoked-keys.yaml   keys that count no more; see `revoked_keys`
+    $XDG_CONFIG_HOME/odf/keys/id_ed25519     the private key, mode 0600, created on first use
+    $XDG_CONFIG_HOME/odf/keys/revoked-...    revoked private keys, kept to publish their revocation elsewhere
+    $XDG_CONFIG_HOME/odf/trusted-keys.yaml   public keys of other users, each with a name
+    $XDG_CONFIG_HOME/odf/revoked-keys.yaml   revoked keys; see `revoked_keys`
 
-They belong to the user, never to a workspace, so that they are not copied with a workspace.
+These files belong to the user, not to a workspace, so that they are not copied with a workspace.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class UnknownKey(NotFound, code="E653"):
 
 @dataclass(frozen=True, slots=True)
 class TrustedKey:
-    """A key of another person, under a name chosen by the user."""
+    """A public key of another user, with a name chosen by this user."""
 
     name: str
     key: ActorId
@@ -73,33 +73,33 @@ class UserKeys:
         """
         Args:
             folder: folder of the user's configuration; by default that of the current user.
-            own: file of the private key, where it is another one.
+            own: file of the private key; in that folder by default.
         """
         folder = folder or configuration_folder()
         self._own = own or folder / "keys" / "id_ed25519"
         self._trusted = folder / "trusted-keys.yaml"
         self._revoked = RevokedKeysFile(folder)
 
-    # --- One's own ---
+    # --- The user's key ---
 
     def own(self) -> KeyPair:
-        """Return the user's key pair, which is made if there is none.
+        """Return the user's key pair; create it if it does not exist.
 
         Raises:
-            UnusableKey: it can neither be read nor made.
+            UnusableKey: the key pair can be neither read nor created.
         """
         return self.known() or self._make()
 
     def known(self) -> KeyPair | None:
-        """Return the user's key pair, None when there is none yet.
+        """Return the user's key pair, None if it does not exist.
 
         Raises:
-            UnusableKey: it cannot be read, or others can read it.
+            UnusableKey: the key pair cannot be read, or is readable by other users.
         """
         return _key_in(self._own)
 
     def pair_of(self, key: ActorId) -> KeyPair | None:
-        """Return the key pair of a current or retired key of the user; None for keys of others."""
+        """Return the key pair of a current or retired key of the user; None for other keys."""
         for file in (self._own, self._put_away(key)):
             pair = _key_in(file)
             if pair is not None and pair.actor == key:
@@ -107,7 +107,7 @@ class UserKeys:
         return None
 
     def put_away(self) -> None:
-        """Retire the user's key; another one is made when it is needed.
+        """Retire the user's key; a new one is created on next use.
 
         Raises:
             UnusableKey: the key file cannot be moved.
@@ -122,7 +122,7 @@ class UserKeys:
         return self._own.with_name(f"revoked-{str(key).rpartition(':')[2]}")
 
     def _make(self) -> KeyPair:
-        """Make a new key. If several processes do so at the same time, the first wins, and the others use its key."""
+        """Create a key pair. If several processes do so at once, the first one wins, and the others use its key."""
         pair, folder = KeyPair.generate(), self._own.parent
         temporary = folder / f"{TEMPORARY}{secrets.token_hex(8)}"
         try:
@@ -146,45 +146,45 @@ class UserKeys:
             ) from error
         return self.known() or pair
 
-    # --- Those that have ended ---
+    # --- Revocations ---
 
     @property
     def revoked(self) -> KnownRevocations:
-        """Return what is known about revoked and expired keys.
+        """Return the known revoked and expired keys.
 
         Raises:
-            MalformedManifest: the file is damaged; the message names it.
+            MalformedManifest: the file is damaged; the message names the file.
         """
         return self._revoked.load()
 
     def learn(self, statements: Iterable[KeyRevocation]) -> None:
-        """Remember statements of others about revoked and expired keys.
+        """Store statements of other users about revoked and expired keys.
 
         Raises:
-            OdfError: they cannot be stored.
+            OdfError: the statements cannot be stored.
         """
         self._revoked.add(learnt=statements, named=[item.key for item in self.trusted])
 
-    # --- Those of others ---
+    # --- Keys of other users ---
 
     @cached_property
     def trusted(self) -> tuple[TrustedKey, ...]:
-        """Return the keys of others, sorted by name.
+        """Return the trusted keys of other users, sorted by name.
 
         Raises:
-            MalformedManifest: the file is damaged; the message names it.
+            MalformedManifest: the file is damaged; the message names the file.
         """
         document = load_document(self._trusted, "TrustedKeys", _Document)
         try:
-            found = [TrustedKey(entry.name, ActorId.parse(entry.key)) for entry in document.keys] if document else []
+            keys = [TrustedKey(entry.name, ActorId.parse(entry.key)) for entry in document.keys] if document else []
         except InvalidValue as error:
             raise MalformedManifest(
                 f"{self._trusted}: {error.message}", hint="Correct the file, or delete it."
             ) from error
-        return tuple(sorted(found, key=lambda item: item.name.lower()))
+        return tuple(sorted(keys, key=lambda item: item.name.lower()))
 
     def trust(self, name: str, key: ActorId) -> TrustedKey:
-        """Give a key a name.
+        """Trust a key under a name.
 
         Raises:
             InvalidValue: the name is invalid.
@@ -208,7 +208,7 @@ class UserKeys:
         """Remove a named key.
 
         Raises:
-            UnknownKey: there is none; with a suggestion.
+            UnknownKey: no key has the name; the message has a suggestion.
         """
         with self._changing():
             item = self._named(name)
@@ -216,17 +216,17 @@ class UserKeys:
         return item
 
     def find(self, text: str) -> ActorId:
-        """Return the key with a name, or the key that is given as text.
+        """Return the key with a name, or parse a key.
 
         Raises:
-            UnknownKey, InvalidValue: it is neither.
+            UnknownKey, InvalidValue: the text is neither a known name nor a key.
         """
         if text.startswith("did:"):
             return ActorId.parse(text)
         return self.own().actor if text.lower() == ME else self._named(text).key
 
     def name_of(self, key: ActorId, dataset_id: DatasetId | None = None) -> str:
-        """Return the local name of a signer: a name, `owner` of a dataset, `me`, or the key itself."""
+        """Return a display name for a signer: a trusted name, `owner` for a dataset's own key, `me`, or the key."""
         for item in self.trusted:
             if item.key == key:
                 return item.name
@@ -259,7 +259,7 @@ class UserKeys:
 
     @contextmanager
     def _changing(self) -> Iterator[None]:
-        """Read the keys of others again, and prevent concurrent changes."""
+        """Reload the trusted keys, and prevent concurrent changes during the block."""
         with locked_for_change(self._trusted):
             self.__dict__.pop("trusted", None)
             yield
@@ -271,7 +271,7 @@ class UserKeys:
 
 
 def _key_in(path: Path) -> KeyPair | None:
-    """Return the key pair in a file, None when there is none."""
+    """Return the key pair in a file, None if the file does not exist."""
     try:
         with path.open("rb") as file:
             mode = stat.S_IMODE(os.fstat(file.fileno()).st_mode)
@@ -292,10 +292,10 @@ def _key_in(path: Path) -> KeyPair | None:
 
 
 def required_signers(text: str | None, keys: UserKeys) -> RequiredSigners:
-    """Return who must have signed copies, by the setting `signatures.require`; nobody when it is None.
+    """Return the required signers of copies, by the setting `signatures.require`; none are required if it is None.
 
-    The user's own key is always accepted. Known revoked keys are passed along, whatever the setting; newly revoked ones
-    are remembered.
+    The user's own key is always accepted. Known revoked keys are included for any setting; newly revoked ones are
+    stored through `learn`.
 
     Raises:
         UnknownKey, InvalidValue: the setting names an unknown key.
@@ -303,11 +303,11 @@ def required_signers(text: str | None, keys: UserKeys) -> RequiredSigners:
     if text is None:
         return RequiredSigners("", frozenset(), owner=False, revoked=keys.revoked, learn=keys.learn)
     names = [name.strip() for name in text.split(",")]
-    found = {keys.find(name) for name in names if name.lower() != OWNER}
+    actors = {keys.find(name) for name in names if name.lower() != OWNER}
     own = keys.known()
     return RequiredSigners(
         " or ".join(names),
-        frozenset(found | ({own.actor} if own else set())),
+        frozenset(actors | ({own.actor} if own else set())),
         owner=any(name.lower() == OWNER for name in names),
         revoked=keys.revoked,
         learn=keys.learn,
@@ -315,18 +315,18 @@ def required_signers(text: str | None, keys: UserKeys) -> RequiredSigners:
 
 
 def answer_key(root: Path) -> KeyPair:
-    """Return the key that signs answers in a workspace: that of the setting `proofs.key`, or the user's own.
+    """Return the key that signs answers in a workspace: the one of the setting `proofs.key`, or the user's own.
 
     Raises:
-        UnusableKey: it can neither be read nor made, or has been revoked or has expired: nobody would accept its
-            signature.
+        UnusableKey: the key can be neither read nor created, or has been revoked or has expired, so that nobody would
+            accept its signature.
     """
     keys = answer_keys(root)
     pair, now = keys.own(), Timestamp.now()
-    for one in keys.revoked.everywhere():
-        if one.key == str(pair.actor) and one.has_come(now):
+    for revocation in keys.revoked.everywhere():
+        if revocation.key == str(pair.actor) and revocation.has_come(now):
             raise UnusableKey(
-                f"No answer is signed with the key {pair.actor}, which {one.in_words(None)}",
+                f"No answer is signed with the key {pair.actor}, which {revocation.in_words(None)}",
                 hint="`odf key revoke --reason superseded` replaces your key. For a key that"
                 " `proofs.key` names, remove its file.",
             )
@@ -334,6 +334,6 @@ def answer_key(root: Path) -> KeyPair:
 
 
 def answer_keys(root: Path) -> UserKeys:
-    """Return the keys that are known in a workspace; the own key is the one that signs answers."""
+    """Return the keys known in a workspace; its own key is the one that signs answers."""
     named = Config.load(root).section(ProofsSection).key
     return UserKeys(own=None if named is None else root.absolute() / named)

@@ -1,6 +1,6 @@
-"""The record of a dataset's last failed pull, for `odf status`.
+"""Record of a dataset's last failed pull, for `odf status`.
 
-info/failure.yaml    in the dataset's folder, from a pull that failed to the next one that does not
+info/failure.yaml    in the dataset's folder; exists after a failed pull until the next successful one
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ _KIND = "DatasetFailure"
 
 @dataclass(frozen=True, slots=True)
 class LastFailure:
-    """A pull that failed.
+    """A failed pull.
 
     Attributes:
-        time: when it failed.
+        time: time of the failure.
         message: the message of the error.
         code: the code of the error.
         hint: the hint of the error.
@@ -35,13 +35,13 @@ class LastFailure:
 
 
 def remember(dataset: StoredDataset, error: OdfError | None) -> None:
-    """Record that the last pull of a dataset failed, or with None that it did not.
+    """Record that the last pull of a dataset has failed, or remove the record if the error is None.
 
-    A failure to write the record is ignored: the disk may be full, which may be why the pull failed.
+    Errors while writing the record are ignored: a full disk may be the reason for the failed pull.
     """
     path = _path(dataset)
     with suppress(OdfError, OSError):
-        if not dataset.folder.is_dir():  # it was deleted meanwhile, and must not reappear as a folder with a failure
+        if not dataset.folder.is_dir():  # deleted in the meantime: do not create a folder with a failure only
             return
         if error is not None:
             save_document(path, _KIND, LastFailure(Timestamp.now(), error.message, error.code, error.hint))
@@ -50,10 +50,10 @@ def remember(dataset: StoredDataset, error: OdfError | None) -> None:
 
 
 def last_failure(dataset: StoredDataset) -> LastFailure | None:
-    """Return the failure of the last pull of a dataset, None if it did not fail, or was never pulled.
+    """Return the failure of the last pull of a dataset, None if it succeeded or there was none.
 
     Raises:
-        MalformedManifest: the record is damaged; the message names its file.
+        MalformedManifest: the record is damaged; the message names the file.
     """
     return load_document(_path(dataset), _KIND, LastFailure)
 

@@ -1,8 +1,8 @@
 """Locks: one writer per dataset. A lock belongs to a process and ends with it, so there are no stale locks.
 
-In a server, a push holds no writer's lock while objects are uploaded, which may take hours: it only holds the push
-lock, shared with other pushes. Garbage collection holds the push lock exclusively, since what a push has uploaded is
-not in any chain yet.
+In a server, a push does not hold the writer's lock during uploads, which may take hours. It only holds the push lock,
+shared with other pushes. Garbage collection holds the push lock exclusively, since uploaded objects are in no chain
+until the push ends.
 """
 
 from __future__ import annotations
@@ -19,26 +19,26 @@ from odfpy.files import FULL, try_lock
 from odfpy.stages import stage
 
 _LOOK = 0.2
-"""Seconds between two attempts to acquire a lock held by another process."""
+"""Seconds between two attempts to acquire a lock."""
 
 _PATIENCE_OF_PUSHES = 30.0
-"""Seconds for which a push waits for garbage collection."""
+"""Maximum seconds for which a push waits for garbage collection."""
 
 
 @contextmanager
 def writer_lock(path: Path, what: str, patience: float = 0.0) -> Iterator[bool]:
-    """Hold the lock of a dataset, or of the workspace's list of datasets.
+    """Hold the writer's lock of a dataset, or of the workspace's list of datasets, during the block.
 
     Args:
-        path: the lock file; it names the holder.
-        what: what is locked, for messages.
-        patience: seconds to wait for another process that holds the lock.
+        path: the lock file, which contains the name of the holder.
+        what: name of the locked object, for messages.
+        patience: maximum seconds to wait for another process that holds the lock.
 
     Yields:
-        Whether the last holder may have left unfinished work: it was killed, or the machine went down.
+        True if the last holder may have left unfinished work, since the process was killed or the machine crashed.
 
     Raises:
-        DatasetLocked: another process holds it.
+        DatasetLocked: another process holds the lock.
     """
     descriptor = _opened(path, what)
     try:
@@ -50,17 +50,17 @@ def writer_lock(path: Path, what: str, patience: float = 0.0) -> Iterator[bool]:
                     hint="Run the command again when it has finished, or with `--wait 5m`. Nothing was changed.",
                 )
         last = os.fstat(descriptor)
-        # A holder empties the file when it releases the lock, so a text in it is that of a killed holder. After a power
-        # loss, the text may be lost, too; then the file is older than the last boot.
+        # A holder empties the file when it releases the lock, so a text in it is from a killed holder. A power loss may
+        # also lose the text; then the file is older than the last boot.
         was_abandoned = last.st_size > 0 or last.st_mtime < time.time() - time.clock_gettime(time.CLOCK_BOOTTIME)
         owner = f"pid {os.getpid()}: {' '.join(sys.argv)[:150]}\n".encode("utf-8", "replace")
         try:
-            os.pwrite(descriptor, owner, 0)  # overwrites the last holder, which is evidence until then
+            os.pwrite(descriptor, owner, 0)  # overwrites the name of the last holder, which is evidence until then
             os.ftruncate(descriptor, len(owner))
         except OSError as error:
             if error.errno not in FULL:
                 raise _not_lockable(path, what, error) from error
-            os.ftruncate(descriptor, 1)  # a hole takes no space: freeing disk space must be possible on a full disk
+            os.ftruncate(descriptor, 1)  # a hole takes no space: cleaning up must be possible on a full disk
         try:
             yield was_abandoned
         finally:
@@ -71,11 +71,11 @@ def writer_lock(path: Path, what: str, patience: float = 0.0) -> Iterator[bool]:
 
 @contextmanager
 def push_lock(path: Path, what: str) -> Iterator[None]:
-    """Hold the push lock shared: garbage collection must not remove objects that are not referenced yet.
+    """Hold the push lock shared during the block, so that garbage collection does not remove unreferenced new objects.
 
     Args:
         path: path of the writer's lock; the push lock is beside it.
-        what: what is pushed to, for messages.
+        what: name of the dataset, for messages.
 
     Raises:
         DatasetLocked: garbage collection is running, and did not end in time.
@@ -86,14 +86,14 @@ def push_lock(path: Path, what: str) -> Iterator[None]:
 
 @contextmanager
 def no_pushes(path: Path, what: str) -> Iterator[None]:
-    """Hold the push lock exclusively.
+    """Hold the push lock exclusively during the block.
 
     Args:
         path: path of the writer's lock; the push lock is beside it.
-        what: what must not be pushed to, for messages.
+        what: name of the dataset, for messages.
 
     Raises:
-        DatasetLocked: a push is under way.
+        DatasetLocked: a push is running.
     """
     with _pushes(path, what, 0.0, "a push to it is running", shared=False):
         yield
@@ -119,13 +119,13 @@ def _opened(path: Path, what: str) -> int:
 
 
 def _acquire(descriptor: int, patience: float, *, shared: bool = False) -> bool:
-    """Acquire a lock; return whether that was possible in time."""
+    """Acquire a lock; return whether it was acquired in time."""
     deadline = time.monotonic() + patience
     while not try_lock(descriptor, shared=shared):
         remaining = deadline - time.monotonic()
         if remaining <= 0:
             return False
-        # Many writers may wait, so each polls: a blocking lock has no time limit.
+        # Poll, since a blocking lock has no time limit.
         time.sleep(min(_LOOK, remaining))
     return True
 

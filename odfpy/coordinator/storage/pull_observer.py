@@ -1,4 +1,4 @@
-"""Observers of a pull, which are notified when each dataset begins and ends."""
+"""Observers of a pull, which are notified when the pull of each dataset begins and ends."""
 
 from __future__ import annotations
 
@@ -7,28 +7,28 @@ from odfpy.coordinator.storage.stored_dataset import StoredDataset
 
 
 class PullObserver:
-    """An observer of a pull; this one does nothing. Observers must not raise: a pull does not fail because of them."""
+    """Observer of a pull; the base class does nothing. Observers must not raise: they may not make a pull fail."""
 
     def started(self, dataset: StoredDataset) -> None:
-        """Receive the begin of a dataset's pull.
+        """Handle the beginning of a dataset's pull.
 
         Args:
-            dataset: the dataset at that time.
+            dataset: the dataset before its pull.
         """
 
     def finished(self, dataset: StoredDataset, result: PullResult) -> None:
-        """Receive the end of a dataset's pull; the begin is not reported for datasets from elsewhere.
+        """Handle the end of a dataset's pull; for datasets that are new in the workspace, `started` was not called.
 
         Args:
-            dataset: the dataset as it was at the begin; a new one as it is.
+            dataset: the dataset before its pull; a new dataset after it.
             result: the result of its pull.
         """
 
     def close(self, *, interrupted: bool) -> None:
-        """Receive the end of the whole pull.
+        """Handle the end of the whole pull.
 
         Args:
-            interrupted: whether it ended by an error, or was cancelled.
+            interrupted: whether the pull was ended by an error or cancelled.
         """
 
 

@@ -17,21 +17,21 @@ from odfpy.values import dataclass
 
 
 class BlockNotFound(NotFound, code="E641"):
-    """A dataset has no such block in its history."""
+    """The history of a dataset does not contain the block."""
 
 
 class NoSuchReference(NotFound, code="E655"):
-    """A dataset has no branch or tag of that name."""
+    """A dataset has no branch or tag with the name."""
 
 
 @dataclass(frozen=True, slots=True)
 class Reference:
-    """A branch or tag, and the block that it points to.
+    """A branch or tag, and its target.
 
     Attributes:
-        target: hash of the block; None when the reference is damaged.
-        block: the block, None when it cannot be read.
-        problem: why something of that is unknown.
+        target: hash of the block; None if the reference is damaged.
+        block: the block, None if it cannot be read.
+        problem: the error if target or block cannot be read.
     """
 
     name: ReferenceName
@@ -57,7 +57,7 @@ def references(dataset: StoredDataset, kind: ReferenceKind) -> Iterator[Referenc
 
 
 def create(dataset: StoredDataset, kind: ReferenceKind, name: str, block: str | None) -> Reference:
-    """Make a branch or tag, at the head or at a block; the caller holds the dataset's lock.
+    """Create a branch or tag at the head or another block; requires the dataset's lock.
 
     Args:
         dataset: the dataset.
@@ -67,7 +67,7 @@ def create(dataset: StoredDataset, kind: ReferenceKind, name: str, block: str | 
 
     Raises:
         AlreadyExists: the name is in use.
-        BlockNotFound, InvalidValue: there is no such block, or the name is invalid.
+        BlockNotFound, InvalidValue: the block does not exist, or the name is invalid.
     """
     reference = ReferenceName.of(kind, name)
     chain = dataset.chain
@@ -85,10 +85,10 @@ def create(dataset: StoredDataset, kind: ReferenceKind, name: str, block: str | 
 
 
 def staging(dataset: StoredDataset, branch: str | None) -> StoredDataset:
-    """Return the dataset seen from a branch for new commits, or for None from the head.
+    """Return the dataset opened on a branch for new commits, or at its head if the branch is None.
 
     Raises:
-        AlreadyExists: the branch does not exist, and its name is that of a tag.
+        AlreadyExists: the branch does not exist, and a tag has its name.
         InvalidValue: the name is invalid.
     """
     seen = dataset.on(branch)
@@ -106,7 +106,7 @@ def _require_one_meaning(dataset: StoredDataset, new: ReferenceName) -> None:
 
 
 def delete(dataset: StoredDataset, kind: ReferenceKind, name: str) -> Multihash:
-    """Remove a branch or tag; the caller holds the dataset's lock. Return the block that it pointed to.
+    """Delete a branch or tag, and return its target; requires the dataset's lock.
 
     Args:
         dataset: the dataset.
@@ -114,7 +114,7 @@ def delete(dataset: StoredDataset, kind: ReferenceKind, name: str) -> Multihash:
         name: name of the branch or tag.
 
     Raises:
-        NoSuchReference: there is none; with a suggestion.
+        NoSuchReference: the branch or tag does not exist; the message has a suggestion.
     """
     target = find(dataset, kind, name)
     dataset.layout.refs.delete(ReferenceName.there(kind, name).reference, target)
@@ -124,7 +124,7 @@ def delete(dataset: StoredDataset, kind: ReferenceKind, name: str) -> Multihash:
 
 
 def find(dataset: StoredDataset, kind: ReferenceKind, name: str) -> Multihash:
-    """Return the block that a branch or tag points to.
+    """Return the target of a branch or tag.
 
     Args:
         dataset: the dataset.
@@ -132,7 +132,7 @@ def find(dataset: StoredDataset, kind: ReferenceKind, name: str) -> Multihash:
         name: name of the branch or tag.
 
     Raises:
-        NoSuchReference: there is none; with a suggestion.
+        NoSuchReference: the branch or tag does not exist; the message has a suggestion.
         InvalidValue: the name is invalid.
     """
     reference = ReferenceName.there(kind, name)
@@ -146,7 +146,7 @@ def find(dataset: StoredDataset, kind: ReferenceKind, name: str) -> Multihash:
     return target
 
 
-# --- Of several datasets ----------------------------------------------------------------------------------------------
+# --- Several datasets -------------------------------------------------------------------------------------------------
 
 
 def has_reference(dataset: StoredDataset, name: ReferenceName) -> bool:
@@ -155,10 +155,10 @@ def has_reference(dataset: StoredDataset, name: ReferenceName) -> bool:
 
 
 def require_in_one(datasets: Sequence[StoredDataset], names: Sequence[ReferenceName]) -> None:
-    """Check that each branch or tag exists in at least one of some datasets.
+    """Check that each branch or tag exists in at least one of the datasets.
 
     Raises:
-        NoSuchReference: one does not.
+        NoSuchReference: one does not exist in any dataset.
     """
     for name in names:
         if not any(has_reference(dataset, name) for dataset in datasets):
@@ -169,30 +169,30 @@ def require_in_one(datasets: Sequence[StoredDataset], names: Sequence[ReferenceN
 
 
 def without(dataset: StoredDataset, name: ReferenceName, why: str) -> PullResult:
-    """Return the result for a dataset that lacks a branch or tag which is transferred with several datasets.
+    """Return the result for a dataset without a branch or tag that is transferred for several datasets.
 
     Args:
         dataset: the dataset.
         name: the branch or tag.
-        why: the reason, for the person.
+        why: the reason, for the user.
     """
     return PullResult(name=f"{dataset.handle} {name}", outcome=PullOutcome.SKIPPED, notes=(why,))
 
 
-# --- Which block is meant --------------------------------------------------------------------------------------------
+# --- Resolution of blocks --------------------------------------------------------------------------------------------
 
 
 def find_block(dataset: StoredDataset, text: str, history: Sequence[HashedBlock] | None = None) -> Multihash:
-    """Return the block that a user refers to.
+    """Resolve a block reference given by a user.
 
     Args:
         dataset: the dataset.
-        text: `head`, a sequence number, a hash or a prefix of one, a tag, a branch; also the hash of a block that is no
-            longer in any history, as long as it exists.
-        history: the blocks of the dataset, newest first, where they have been read already.
+        text: `head`, a sequence number, a hash or a prefix of one, a tag, or a branch; a whole hash may also name an
+            existing block that is in no history.
+        history: the blocks of the dataset, newest first; None to read them.
 
     Raises:
-        BlockNotFound, UsageError: there is none, or the text is ambiguous.
+        BlockNotFound, UsageError: the block does not exist, or the text is ambiguous.
     """
     if text == HEAD:
         return dataset.chain.head()
@@ -204,28 +204,30 @@ def find_block(dataset: StoredDataset, text: str, history: Sequence[HashedBlock]
     except BlockNotFound:
         if named is None:
             raise
-        return named  # earlier releases allowed such names
+        return named  # earlier releases allowed names that look like hashes or numbers
 
 
 def _block_of_name(dataset: StoredDataset, text: str) -> Multihash | None:
-    """Return the block that a tag, a branch, or another reference names."""
+    """Return the block of a tag, a branch, or another reference by name; None if there is none."""
     refs = dataset.layout.refs
     names = (f"{kind.value}.{text}" for kind in (ReferenceKind.TAG, ReferenceKind.BRANCH))
-    return next((found for name in (*names, text) if is_name(name) and (found := refs.get(name)) is not None), None)
+    return next((block for name in (*names, text) if is_name(name) and (block := refs.get(name)) is not None), None)
 
 
 def _in_history(dataset: StoredDataset, blocks: list[HashedBlock], text: str) -> Multihash:
     last = blocks[0].block.sequence_number
     if text.isdecimal() and len(text) < len(str(blocks[0].hash)):
-        found = [hashed for hashed in blocks if hashed.block.sequence_number == int(text)]
+        matching = [hashed for hashed in blocks if hashed.block.sequence_number == int(text)]
     else:
-        found = [block for block in blocks if str(block.hash).startswith(text)] if _is_hash(text) else []
-    if len(found) == 1:
-        return found[0].hash
+        matching = [block for block in blocks if str(block.hash).startswith(text)] if _is_hash(text) else []
+    if len(matching) == 1:
+        return matching[0].hash
     if len(text) == len(str(blocks[0].hash)) and _is_hash(text) and Multihash.parse(text) in dataset.layout.blocks:
         return Multihash.parse(text)  # of an abandoned history that has not been removed yet
-    if found:
-        raise UsageError(f"{len(found)} blocks of {dataset.handle} begin with {text}", hint="Write more of the hash.")
+    if matching:
+        raise UsageError(
+            f"{len(matching)} blocks of {dataset.handle} begin with {text}", hint="Write more of the hash."
+        )
     others = (name for name in dataset.layout.refs.names() if name != HEAD)
     names = [known.name if (known := ReferenceName.parse(name)) else name for name in others]
     about = f"Its blocks have the numbers 0 to {last}; `odf log {dataset.handle}` shows them."
@@ -239,7 +241,7 @@ def _in_history(dataset: StoredDataset, blocks: list[HashedBlock], text: str) ->
 
 _PREFIX = "f16"
 _MIN_LENGTH = len("f1620") + 4
-"""Minimum characters of an abbreviated hash: all begin with `f1620`."""
+"""Minimum length of an abbreviated hash; all hashes begin with `f1620`."""
 
 
 def _is_hash(text: str) -> bool:

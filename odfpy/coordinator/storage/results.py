@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class DatasetHandle:
-    """A dataset of the workspace: its id and its local name."""
+    """A dataset of the workspace, by its id and local name."""
 
     id: DatasetId
     alias: DatasetAlias
@@ -35,13 +35,13 @@ class DatasetHandle:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DatasetSummary:
-    """A line of `odf list`.
+    """Summary of a dataset, a line of `odf list`.
 
     Attributes:
         data_bytes: total size of all slices in bytes.
         linked_files: number of links of rows to files.
-        linked_bytes: total size of these in bytes.
-        inputs: ids of the datasets that it is directly derived from.
+        linked_bytes: total size of these files in bytes.
+        inputs: ids of the direct inputs.
     """
 
     handle: DatasetHandle
@@ -62,7 +62,7 @@ class DamagedDataset:
     """A dataset that cannot be read.
 
     Attributes:
-        name: its name, or its id if the name is lost.
+        name: name of the dataset, or its id if the name is lost.
         error: the error.
     """
 
@@ -81,10 +81,10 @@ class AddOutcome(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AddResult:
-    """A dataset that `add` made, changed, or left unchanged.
+    """A dataset that `add` has created, changed, or left unchanged.
 
     Attributes:
-        changes: for an existing dataset, the changed lines of its manifest, as `diff` writes them.
+        changes: for an existing dataset, the changed lines of its manifest, in the format of `diff`.
         notes: remarks for the user.
     """
 
@@ -108,31 +108,32 @@ class PullOutcome(Enum):
 class PullResult:
     """The result of a pull, an ingest or a push for one dataset.
 
-    If it failed midway, what was committed before the error.
+    After an error, the counts cover the commits before the error.
 
     Attributes:
         name: alias or remote reference, as the user knows it.
-        old_head: the last block before, None for a new dataset.
-        new_head: the last block after, the same as `old_head` when nothing changed.
+        old_head: hash of the head before, None for a new dataset.
+        new_head: hash of the head after; equal to `old_head` if nothing changed.
         num_blocks: number of new blocks.
         num_records: number of new rows.
-        num_dropped_blocks: for a forced pull or push, the number of blocks that are no longer in the history, here or
-            in the place that was pushed to; `old_head` was the last of them.
-        num_dropped_records: number of their rows.
+        num_dropped_blocks: for a forced pull or push, the number of blocks removed from the history, here or at the
+            remote; `old_head` was the last of them.
+        num_dropped_records: number of rows in these blocks.
         counts: for an ingest, the number of rows `read` and their outcome: `appended`, `corrected`, `retracted`,
             `unchanged` (no effect), `superseded` (by a later row of the same input). A snapshot also retracts rows that
             are missing in it. Of the new and corrected rows, `late` were at or before the watermark. For a transform,
             the number of input rows that were `read`, how many of them were `late`, and the number of entries that the
             query `ignored` because of that.
-        watermark: the watermark after.
-        lane: for an ingest, the lane and the reason for choosing it.
+        watermark: the watermark after the operation.
+        lane: for an ingest, the lane and the reason for its choice.
         seconds: duration in seconds.
-        input: the ingested file, where there are several.
-        signatures: the signers of the blocks of a copy, None if no blocks came, or signatures were not checked.
+        input: the ingested file, if there are several.
+        signatures: the signers of the blocks of a copy, None if there were no new blocks, or signatures were not
+            checked.
         warnings: warnings about the data: many retractions, rows without an event time, skipped files and rows, wrong
             clocks.
         notes: remarks for the user.
-        error: why it failed or was skipped.
+        error: the reason for failing or skipping.
         profile: the profile, None unless profiling is on (`odfpy.stages.profiling`).
     """
 
@@ -158,13 +159,13 @@ class PullResult:
 
 @dataclass(frozen=True, slots=True)
 class LineageNode:
-    """A dataset with the datasets that it is derived from.
+    """A dataset in a lineage tree, with its inputs.
 
     Attributes:
         watermark: the current watermark of the dataset.
         taken_in: for an input, the watermark up to which its derivative has read it.
-        holds_back: for an input, whether it keeps the watermark of its derivative from advancing.
-        is_above: whether the dataset occurs above in a cycle of derivations: its inputs are then left out here.
+        holds_back: for an input, whether it holds back the watermark of its derivative.
+        is_above: whether the dataset is repeated in a cycle: its inputs are then omitted here.
     """
 
     handle: DatasetHandle
@@ -176,7 +177,7 @@ class LineageNode:
     is_above: bool = False
 
     def walk(self) -> Iterator[LineageNode]:
-        """Yield every dataset below once, this one first; datasets of a cycle where their inputs are listed."""
+        """Yield each dataset of the tree once, this one first; those of a cycle where their inputs are listed."""
         seen = {self.handle.id}
         waiting = [self]
         while waiting:
@@ -189,12 +190,12 @@ class LineageNode:
 
     @property
     def held_back_by(self) -> tuple[DatasetHandle, ...]:
-        """Return the datasets that hold the watermark back, followed to their origin; none for a root dataset.
+        """Return the datasets that are the origin of holding the watermark back; none for a root dataset.
 
-        The origin is a root dataset, a dataset whose query passes no watermark on, or one that is ahead already, so
-        that a pull would help.
+        An origin is a root dataset, a dataset whose query propagates no watermark, or one whose own watermark is ahead
+        of what was read, so that a pull would help.
         """
-        found: dict[DatasetHandle, None] = {}
+        holders: dict[DatasetHandle, None] = {}
         through = {self.handle}  # each dataset once, however many paths lead to it
         waiting = [self]
         while waiting:
@@ -202,16 +203,16 @@ class LineageNode:
                 if not item.holds_back:
                     continue
                 if item.taken_in != item.watermark or not any(deeper.holds_back for deeper in item.inputs):
-                    found[item.handle] = None
+                    holders[item.handle] = None
                 elif item.handle not in through:
                     through.add(item.handle)
                     waiting.append(item)
-        return tuple(found)
+        return tuple(holders)
 
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """The progress of long-running work: who, what, how far; `total` is None while unknown."""
+    """Progress of long-running work: its subject, action and extent; `total` is None if unknown."""
 
     subject: str
     action: str
@@ -232,10 +233,10 @@ ProgressSink = Callable[[Progress], None]
 
 
 def engine_listener(subject: str, sink: ProgressSink) -> Callable[[JobProgress], None]:
-    """Return a listener for the engine that reports its progress to a sink, in words.
+    """Return a listener that reports the engine's progress to a sink.
 
     Args:
-        subject: what the engine works on.
+        subject: name of the dataset or query.
         sink: the sink for the reports.
     """
 

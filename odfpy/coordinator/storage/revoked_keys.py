@@ -1,10 +1,10 @@
-"""Revocation and expiry of keys: statements for everybody who has the datasets, and for the user.
+"""Revocation and expiry of keys: statements for all owners of a dataset, and for the user.
 
-    $XDG_CONFIG_HOME/odf/revoked-keys.yaml   what the user has said and was shown, beside `trusted-keys.yaml`
-    info/revocations/<key>                   the same, beside the chain of each dataset that the key has signed
+    $XDG_CONFIG_HOME/odf/revoked-keys.yaml   statements that the user has made or received
+    info/revocations/<key>                   statements about a key, beside the chain of each dataset signed with it
 
-Others only accept statements by the key itself and by a dataset's own key. A user's statement about somebody else's key
-counts for the user, and for everybody in datasets whose own key is in the workspace.
+Other users only accept statements by the key itself and by a dataset's own key. A user's statement about the key of
+another user is effective only for that user, except in datasets whose own key is in the workspace.
 """
 
 from __future__ import annotations
@@ -39,23 +39,23 @@ class _Document:
 
 
 class RevokedKeysFile:
-    """The file with revoked and expired keys that a user knows of."""
+    """The user's file of revoked and expired keys."""
 
     def __init__(self, folder: Path | None = None) -> None:
         self._path = (folder or configuration_folder()) / _FILE
 
     def load(self) -> KnownRevocations:
-        """Return its content.
+        """Return the content of the file.
 
         Raises:
-            MalformedManifest: the file is damaged; the message names it.
+            MalformedManifest: the file is damaged; the message names the file.
         """
         try:
-            found = self._path.stat()
+            status = self._path.stat()
         except OSError:  # it is missing or unreadable, which is then reported
             return _read(self._path)
-        # Every commit needs it, and checking signatures takes longer than checking whether a file has changed.
-        return _read_once(self._path, found.st_ino, found.st_mtime_ns, found.st_size)
+        # Every commit needs the content; checking its signatures takes longer than checking if the file has changed.
+        return _read_once(self._path, status.st_ino, status.st_mtime_ns, status.st_size)
 
     def add(
         self,
@@ -64,24 +64,24 @@ class RevokedKeysFile:
         learnt: Iterable[KeyRevocation] = (),
         named: Collection[ActorId] = (),
     ) -> None:
-        """Remember statements.
+        """Add statements.
 
         Args:
-            made: statements of the user.
-            learnt: statements of others; their number is limited, so that made-up keys cannot fill the file for ever.
-            named: keys that matter to the user, about which everything is remembered.
+            made: statements by the user.
+            learnt: statements by others; their number is limited, so that invented keys cannot fill the file.
+            named: keys known to the user, for which all statements are stored.
         """
         # Concurrent processes must not overwrite each other's additions.
         with locked_for_change(self._path):
             known = self.load()
             names = {str(key) for key in named}
             every = tuple(dict.fromkeys((*known.learnt, *learnt)))
-            strangers = [one for one in every if one.key not in names]
+            strangers = [revocation for revocation in every if revocation.key not in names]
             dropped = set(strangers[:-_MAX_LEARNT])
             new = replace(
                 known,
                 made=tuple(dict.fromkeys((*known.made, *made))),
-                learnt=tuple(one for one in every if one not in dropped),
+                learnt=tuple(revocation for revocation in every if revocation not in dropped),
             )
             if new != known:
                 save_document(self._path, _KIND, _Document(new.made, new.learnt))
@@ -96,7 +96,7 @@ def _read(path: Path) -> KnownRevocations:
     document = load_document(path, _KIND, _Document)
     if document is None:
         return KnownRevocations()
-    forged = next((one for one in (*document.made, *document.learnt) if not one.is_honest()), None)
+    forged = next((revocation for revocation in (*document.made, *document.learnt) if not revocation.is_honest()), None)
     if forged is not None:
         raise MalformedManifest(f"{path}: a statement about {forged.key} is not signed by the key that it names")
     return KnownRevocations(document.made, document.learnt)
@@ -105,7 +105,7 @@ def _read(path: Path) -> KnownRevocations:
 def end_of_key(
     key: ActorId, dataset_id: DatasetId, layout: DatasetLayout, known: KnownRevocations, now: Timestamp
 ) -> KeyRevocation | None:
-    """Return the statement by which a key must not sign any more in a dataset; None if there is none.
+    """Return the statement that forbids a key to sign in a dataset; None if there is none.
 
     Args:
         key: the key.
@@ -119,7 +119,7 @@ def end_of_key(
 
 
 def announce(key: ActorId, layout: DatasetLayout, dataset_id: DatasetId, known: KnownRevocations) -> None:
-    """Write beside a dataset when a key that signs in it will expire, so that others know.
+    """Write to a dataset when a key that signs in it will expire, so that other users are informed.
 
     Args:
         key: the key.
@@ -127,6 +127,10 @@ def announce(key: ActorId, layout: DatasetLayout, dataset_id: DatasetId, known: 
         dataset_id: id of the dataset.
         known: known statements about keys.
     """
-    said = [one for one in known.get(dataset_id) if one.key == str(key) and one.is_honoured_in(dataset_id)]
-    if said and layout.side is not None:
-        revocations.add(layout.side, said)
+    revoking = [
+        revocation
+        for revocation in known.get(dataset_id)
+        if revocation.key == str(key) and revocation.is_honoured_in(dataset_id)
+    ]
+    if revoking and layout.side is not None:
+        revocations.add(layout.side, revoking)

@@ -1,10 +1,10 @@
-"""Rewriting of history: new blocks replace those of a dataset, and derivatives are affected.
+"""Rewriting of history: replace blocks of a dataset, and find the affected derivatives.
 
-The new blocks are made and stored first, then the head moves to them atomically: until then, the dataset is unchanged.
-Blocks of the old history are not removed; `odf gc` does that.
+The new blocks are created and stored first, then the head moves to them atomically: until then, the dataset is
+unchanged. Blocks of the old history are removed by `odf gc`.
 
-Blocks before the first change stay the same. Later ones keep their events and times, so that the same change has the
-same hashes wherever and whenever it is made.
+Blocks before the first change are reused. Later ones keep their events and times, so that the same change always has
+the same hashes.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Rewriting:
     """New blocks on top of an unchanged part of a chain.
 
     Attributes:
-        old_head: the head that is replaced.
+        old_head: the head to replace.
         new: the new blocks.
     """
 
@@ -47,16 +47,16 @@ class Rewriting:
         return self.new.state
 
     def keep(self, hashed: HashedBlock) -> None:
-        """Add the event of an old block, at its original time."""
+        """Add the event of an old block with its original time."""
         event, state = hashed.block.event, self.state
         if isinstance(event, AddData):
             checkpoint = state.checkpoint.physical_hash if state.checkpoint else None
             event = replace(event, prev_checkpoint=checkpoint, prev_offset=state.last_offset)
-        if not repeats(event, state):  # redundant blocks of other writers
+        if not repeats(event, state):  # skips redundant blocks of other writers
             self.new.add(event, hashed.block.system_time)
 
     def store(self) -> None:
-        """Store the blocks; no chain has them yet."""
+        """Store the blocks, without adding them to a chain."""
         for data in self.new.encoded:
             self._chain.blocks.insert(data)
 
@@ -64,37 +64,40 @@ class Rewriting:
         """Store the blocks and move the head.
 
         Raises:
-            ConcurrentUpdate: another process has moved it; nothing has changed.
+            ConcurrentUpdate: another process has moved the head; nothing has changed.
         """
         return self._chain.commit(self.new, replacing=self.old_head)
 
 
 def rewriting(dataset: StoredDataset, blocks: Sequence[HashedBlock], num_kept: int) -> Rewriting:
-    """Begin a rewrite.
+    """Begin a rewrite of a dataset's history.
 
     Args:
-        dataset: the dataset, whose lock the caller holds.
+        dataset: the dataset; its lock is required.
         blocks: the whole chain, oldest first.
-        num_kept: the number of blocks that stay unchanged, at least the Seed.
+        num_kept: the number of unchanged blocks, at least the Seed.
     """
     kept = dataset.chain.state(blocks[num_kept - 1].hash)
     return Rewriting(dataset.chain, blocks[-1].hash, kept)
 
 
 def without_data(dataset: StoredDataset) -> Rewriting:
-    """Begin a history with the metadata of a dataset and without any rows, from which it is rebuilt.
+    """Begin a history with the metadata of a dataset but without rows, from which it is rebuilt.
 
     Raises:
         OdfError: the chain is damaged.
     """
     blocks = dataset.chain.in_order()
     data = (AddData, ExecuteTransform)
-    first = next((number for number, one in enumerate(blocks) if isinstance(one.block.event, data)), len(blocks))
-    made = rewriting(dataset, blocks, first)
+    first = next(
+        (number for number, hashed_block in enumerate(blocks) if isinstance(hashed_block.block.event, data)),
+        len(blocks),
+    )
+    rewritten = rewriting(dataset, blocks, first)
     for hashed in blocks[first:]:
         if not isinstance(hashed.block.event, data):
-            made.keep(hashed)
-    return made
+            rewritten.keep(hashed)
+    return rewritten
 
 
 # --- Downstream ------------------------------------------------------------------------------------------------------
@@ -102,11 +105,11 @@ def without_data(dataset: StoredDataset) -> Rewriting:
 
 @dataclass(frozen=True, slots=True)
 class Downstream:
-    """The datasets that are derived from a dataset.
+    """The derivatives affected by a rewrite.
 
     Attributes:
-        diverged: datasets that have read what is no longer in its history, and have to be rebuilt.
-        further: datasets derived from these, which have to be rebuilt, too.
+        diverged: derivatives that have read removed blocks, and must be rebuilt.
+        further: derivatives of these, which must be rebuilt, too.
     """
 
     diverged: tuple[DatasetHandle, ...] = ()
@@ -114,16 +117,16 @@ class Downstream:
 
     @property
     def all(self) -> tuple[DatasetHandle, ...]:
-        """Return all datasets that have to be rebuilt."""
+        """Return all datasets that must be rebuilt."""
         return self.diverged + self.further
 
 
 def who_keeps_old_history(dataset: StoredDataset, dropped: set[Multihash]) -> tuple[str, ...]:
-    """Return remarks on remaining copies of the old history: other references, and remotes.
+    """Return remarks on remaining copies of the old history: in other references, and at remotes.
 
     Args:
         dataset: the dataset whose history changes, or has changed.
-        dropped: the blocks that leave the history.
+        dropped: the blocks removed from the history.
     """
     names = [name for name in dataset.layout.refs.names() if name != HEAD]
     others = [str(ReferenceName.parse(name) or name) for name in names if dropped and _holds(dataset, name, dropped)]
@@ -136,7 +139,7 @@ def who_keeps_old_history(dataset: StoredDataset, dropped: set[Multihash]) -> tu
 
 
 def _holds(dataset: StoredDataset, name: str, dropped: set[Multihash]) -> bool:
-    """Return whether a reference leads to blocks that the head loses; True for damaged ones."""
+    """Return whether a reference reaches dropped blocks; True for damaged references."""
     try:
         target = dataset.layout.refs.get(name)
         return target is not None and any(block.hash in dropped for block in dataset.chain.iter_blocks(target))
@@ -145,12 +148,12 @@ def _holds(dataset: StoredDataset, name: str, dropped: set[Multihash]) -> bool:
 
 
 def downstream_of(storage: Storage, dataset: StoredDataset, dropped: set[Multihash]) -> Downstream:
-    """Return the derivatives that have read blocks which leave the history of a dataset.
+    """Return the derivatives affected by blocks that are removed from the history of a dataset.
 
     Args:
         storage: the workspace.
         dataset: the dataset whose history changes, or has changed.
-        dropped: the blocks that leave the history.
+        dropped: the blocks removed from the history.
     """
     derived: dict[DatasetId, list[StoredDataset]] = {}
     diverged = []

@@ -1,4 +1,4 @@
-"""Signers of the blocks of a dataset, for display and for verification."""
+"""Signers of a dataset's blocks, for display and for verification."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Signer:
     Attributes:
         key: the key of the signer.
         name: the local name of the signer.
-        time: when the block was signed, according to the signer.
+        time: time of the signature, according to the signer.
     """
 
     key: ActorId
@@ -48,14 +48,14 @@ class Signer:
 
 @dataclass(frozen=True, slots=True)
 class BlockSigners:
-    """The signers of a block; `error` tells why they are unknown."""
+    """The signers of a block, or the `error` if they cannot be determined."""
 
     signers: tuple[Signer, ...] = ()
     error: OdfError | None = None
 
 
 class Signers:
-    """Looks up the signers of a dataset's blocks."""
+    """The signers of a dataset's blocks."""
 
     def __init__(self, dataset: StoredDataset) -> None:
         self._side = dataset.layout.side
@@ -82,18 +82,18 @@ class Signers:
             if signed is None:
                 return BlockSigners()
             counting = self._revoked.counting(signed, hashed).signers
-            found = zip(signed.signers, signed.signatures, strict=True)
-            return BlockSigners(tuple(self._signer(key, one, counts=key in counting) for key, one in found))
+            pairs = zip(signed.signers, signed.signatures, strict=True)
+            return BlockSigners(tuple(self._signer(key, one, counts=key in counting) for key, one in pairs))
         except OdfError as error:
             return BlockSigners(error=error)
 
     def has_revoked(self, block: Multihash) -> bool:
-        """Return whether a signature of a block does not count, since its key was revoked or had expired.
+        """Return whether a signature of a block is not effective, since its key was revoked or had expired.
 
         Raises:
             OdfError: a signature is forged or damaged, or the block is missing.
         """
-        if not self._statements:  # nothing has to be verified then
+        if not self._statements:  # nothing has to be verified
             return False
         hashed = self._chain.block(block)
         signed = read_signatures(self._side, self._dataset_id, hashed)
@@ -105,15 +105,18 @@ class Signers:
 
 
 def statements_about(side: SideFiles | None, dataset_id: DatasetId, keys: UserKeys) -> tuple[KeyRevocation, ...]:
-    """Return the statements about keys in a dataset of the workspace that are accepted.
+    """Return the accepted statements about keys in a dataset of the workspace.
 
     Args:
-        side: side files of the dataset, None for none.
+        side: side files of the dataset, None if there are none.
         dataset_id: id of the dataset.
         keys: the keys of the user.
     """
-    there = (revocations.key_of(f"{revocations.FOLDER}/{name}") for name in _files_of(side))
-    return (*honoured_in(side, dataset_id, [key for key in there if key is not None]), *keys.revoked.get(dataset_id))
+    stored_keys = (revocations.key_of(f"{revocations.FOLDER}/{name}") for name in _files_of(side))
+    return (
+        *honoured_in(side, dataset_id, [key for key in stored_keys if key is not None]),
+        *keys.revoked.get(dataset_id),
+    )
 
 
 def _files_of(side: SideFiles | None) -> Iterator[str]:
@@ -121,20 +124,20 @@ def _files_of(side: SideFiles | None) -> Iterator[str]:
 
 
 ReportSigner = Callable[[OdfError, HashedBlock, str], None]
-"""Called with a finding: the error, its block, and its file."""
+"""Receives a finding: the error, its block, and its file."""
 
 
 def verify_signatures(
     dataset: StoredDataset, blocks: Sequence[HashedBlock], required: RequiredSigners | None, tell: ReportSigner
 ) -> SignatureReport:
-    """Check all signatures of a chain, and that it is signed by the required signers.
+    """Check all signatures of a chain, and that the required signers have signed it.
 
     Args:
         dataset: the dataset.
-        blocks: its blocks, oldest first.
-        required: who must have signed the newest block.
-        tell: is notified of each signature that is forged, damaged or made with a revoked or expired key, and of a
-            missing one; also of revocations that are not accepted.
+        blocks: the blocks of the dataset, oldest first.
+        required: the required signers of the newest block, None for no requirement.
+        tell: called for each signature that is forged, damaged or made with a revoked or expired key, and for a missing
+            one; also for revocations that are not accepted.
     """
     side, dataset_id = dataset.layout.side, dataset.handle.id
     if side is None or not blocks:
@@ -144,20 +147,20 @@ def verify_signatures(
     vouching = {ActorId.owner_of(dataset_id), *(required.keys if required is not None else ())}
     statements = statements_about(side, dataset_id, UserKeys())
     revoked = RevokedKeys(dataset_id, statements, walk_back(blocks, ()), frozenset(vouching))
-    found: list[SignedBlock | None] = []
+    counted: list[SignedBlock | None] = []
     signed: SignedBlock | None = None
     for hashed in blocks:
         file = side.describe(path_of(hashed.hash))
         try:
             signed = read_signatures(side, dataset_id, hashed)
-            found.append(None if signed is None else revoked.counting(signed, hashed))
+            counted.append(None if signed is None else revoked.counting(signed, hashed))
             if signed is not None:
                 revoked.require(signed, hashed, file)
         except RevokedKey as error:
             tell(error, hashed, file)
         except OdfError as error:
             signed = None
-            found.append(None)
+            counted.append(None)
             tell(error, hashed, file)
     try:
         read_head_signatures(side, dataset_id, newest)
@@ -168,7 +171,7 @@ def verify_signatures(
             required.check(newest, signed, revoked, dataset.layout.refs.describe(HEAD))
         except OdfError as error:
             tell(error, newest, side.describe(path_of(newest.hash)))
-    return SignatureReport.of(found)
+    return SignatureReport.of(counted)
 
 
 def _verify_revocations(side: SideFiles, dataset_id: DatasetId, newest: HashedBlock, tell: ReportSigner) -> None:

@@ -1,7 +1,7 @@
 """Signatures of commits: by the user, and by the dataset's own key if the workspace has it.
 
-Every block of a commit is signed before the head moves, so that nobody sees it unsigned. If signing fails, the commit
-is made nevertheless, and the user is told.
+Every block of a commit is signed before the head moves, so that it is never visible unsigned. If signing fails, the
+commit continues, and a remark is added for the user.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ class _Remarks(threading.local):
 
 
 class Signing:
-    """Signs the commits of one workspace.
+    """The signing of commits in one workspace.
 
-    Keys, revocations and the setting are read again for each commit: a server runs for long, and a revoked key must not
-    sign anything from that moment on.
+    Keys, revocations and settings are read again for each commit: a server runs for a long time, and must not use a key
+    after its revocation.
     """
 
     def __init__(self, root: Path) -> None:
@@ -44,9 +44,9 @@ class Signing:
         self._remarks = _Remarks()
 
     def remarks(self) -> tuple[str, ...]:
-        """Return the remarks on this thread's commits since the last call, each once."""
-        said, self._remarks.texts = tuple(dict.fromkeys(self._remarks.texts)), []
-        return said
+        """Return the distinct remarks on this thread's commits since the last call."""
+        texts, self._remarks.texts = tuple(dict.fromkeys(self._remarks.texts)), []
+        return texts
 
     def sign(
         self, layout: DatasetLayout, owner: Callable[[], KeyPair | None], new: NewBlocks, *, with_head: bool = True
@@ -57,7 +57,7 @@ class Signing:
             layout: the folder of the dataset.
             owner: returns the dataset's own key, if it is available.
             new: the blocks.
-            with_head: whether the head moves to the last of them.
+            with_head: whether the head moves to the last block.
         """
         is_head = with_head and not isinstance(layout.refs, ReferenceView)
         self._sign(layout, new.state.dataset_id, owner, new.blocks, head=new.blocks[-1:] if is_head else [])
@@ -69,7 +69,7 @@ class Signing:
         owner: Callable[[], KeyPair | None],
         block: HashedBlock,
     ) -> None:
-        """Sign that the head is at a block, as `sign` does for new blocks.
+        """Sign that the head is at a block; if that fails, add a remark.
 
         Args:
             layout: the folder of the dataset.
@@ -122,7 +122,7 @@ class Signing:
         return end is None
 
     def _at_hand(self, who: str, key: Callable[[], KeyPair | None]) -> Iterator[KeyPair]:
-        """Yield a key, if it is available; if it should be and is not, add a remark."""
+        """Yield a key if it is available; if it cannot be read, add a remark."""
         try:
             pair = key()
         except OdfError as error:

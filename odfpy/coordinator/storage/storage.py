@@ -43,40 +43,40 @@ __all__ = ["Storage", "StoredDataset", "is_folder_name"]
 
 
 class Storage(WorkspaceFolder):
-    """The folder of a workspace, with its datasets; almost all of the coordinator works on it."""
+    """The folder of a workspace, with its datasets; used by most of the coordinator."""
 
-    # --- Looking up ---
+    # --- Lookup ---
 
     def datasets(self) -> list[StoredDataset]:
         """Return all datasets whose names can be read, sorted by name."""
         return self.scan()[0]
 
     def scan(self) -> tuple[list[StoredDataset], list[DamagedDataset]]:
-        """Return all datasets, sorted by name, and those without a readable name, or with the name of another one.
+        """Return all datasets, sorted by name, and those without a readable or unique name.
 
         Raises:
             OdfError: the folder of the datasets cannot be read.
         """
-        found, nameless = [], []
+        datasets, nameless = [], []
         for entry in self.entries():
             try:
-                found.append(StoredDataset.load(entry, self))
+                datasets.append(StoredDataset.load(entry, self))
             except OdfError as error:
                 nameless.append(DamagedDataset(entry.name, error))
-        counts = Counter(dataset.handle.alias for dataset in found)
-        if len(counts) < len(found):
-            twice = [dataset for dataset in found if counts[dataset.handle.alias] > 1]
+        counts = Counter(dataset.handle.alias for dataset in datasets)
+        if len(counts) < len(datasets):
+            twice = [dataset for dataset in datasets if counts[dataset.handle.alias] > 1]
             nameless += (DamagedDataset(dataset.folder.name, _same_name(dataset)) for dataset in twice)
-            found = [dataset for dataset in found if counts[dataset.handle.alias] == 1]
-        by_name = sorted(found, key=lambda dataset: str(dataset.handle).lower())
+            datasets = [dataset for dataset in datasets if counts[dataset.handle.alias] == 1]
+        by_name = sorted(datasets, key=lambda dataset: str(dataset.handle).lower())
         return by_name, sorted(nameless, key=lambda dataset: dataset.name)
 
     def get(self, ref: DatasetRef | str) -> StoredDataset:
         """Return the dataset with an id or name.
 
         Raises:
-            DatasetNotFound: there is none; with a suggestion.
-            UsageError: it is neither, or refers to a block.
+            DatasetNotFound: the dataset does not exist; the message has a suggestion.
+            UsageError: the text is neither an id nor a name, or refers to a block.
         """
         if not isinstance(ref, (str, DatasetId, DatasetAlias)):
             raise _no_name(ref)
@@ -113,8 +113,8 @@ class Storage(WorkspaceFolder):
         """Return the dataset with an id or name, for reading; `NAME@BLOCK` is its state at a block, tag or branch.
 
         Raises:
-            DatasetNotFound, BlockNotFound: there is none; with a suggestion.
-            UsageError: it is not a name.
+            DatasetNotFound, BlockNotFound: the dataset or block does not exist; the message has a suggestion.
+            UsageError: the reference is not a text.
         """
         if not isinstance(ref, str):
             raise _no_name(ref)
@@ -127,12 +127,12 @@ class Storage(WorkspaceFolder):
         return dataset.at(find_block(dataset, block))
 
     def match(self, texts: str | Iterable[str], *, allow_at_block: bool = False) -> list[StoredDataset]:
-        """Return the datasets of ids, names and patterns, each once; `allow_at_block` permits `NAME@BLOCK`.
+        """Return the distinct datasets with the ids, names and patterns; `allow_at_block` permits `NAME@BLOCK`.
 
         Raises:
             DatasetNotFound: a name, or a pattern, matches nothing.
         """
-        found: dict[DatasetId, StoredDataset] = {}
+        by_id: dict[DatasetId, StoredDataset] = {}
         for text in all_of(texts):
             if is_pattern(text):
                 pattern = DatasetPattern(text)
@@ -142,31 +142,31 @@ class Storage(WorkspaceFolder):
                     raise DatasetNotFound(f"No dataset matches the pattern {text!r}", hint=hint)
             else:
                 matching = [self.get_at(text) if allow_at_block else self.get(text)]
-            found.update((dataset.handle.id, dataset) for dataset in matching)
-        return list(found.values())
+            by_id.update((dataset.handle.id, dataset) for dataset in matching)
+        return list(by_id.values())
 
-    # --- Making and removing ---
+    # --- Creation and removal ---
 
     @contextmanager
     def editing(self) -> Iterator[None]:
-        """Hold the lock of the list of datasets, under which names are given and removed."""
+        """Hold the lock of the list of datasets, which is required to assign and remove names."""
         lock = self.run / "locks" / "workspace"
         with writer_lock(lock, f"The list of datasets in {self.root}", self.lock_patience):
             yield
 
     def create(self, alias: DatasetAlias, dataset_id: DatasetId, staged: Path) -> StoredDataset:
-        """Move a complete dataset from a scratch folder into the workspace; call it under `editing`.
+        """Move a complete dataset from a scratch folder into the workspace; requires `editing`.
 
         Args:
-            alias: the name that it gets.
-            dataset_id: its id.
-            staged: the folder that it is in.
+            alias: name of the dataset.
+            dataset_id: id of the dataset.
+            staged: the scratch folder with the dataset.
 
         Raises:
             AlreadyExists: the name or id is taken.
         """
         self.check_free(alias, dataset_id)
-        # The name is written before the rename by which the dataset appears: a folder without a name counts as damaged.
+        # Write the name before the rename that makes the dataset visible: a folder without a name counts as damaged.
         self._write_alias(staged, alias)
         folder = self.dataset_folder(dataset_id)
         folder.parent.mkdir(parents=True, exist_ok=True)
@@ -179,10 +179,10 @@ class Storage(WorkspaceFolder):
         return StoredDataset.load(folder, self)
 
     def check_free(self, alias: DatasetAlias, dataset_id: DatasetId | None = None) -> None:
-        """Check that a name and an id are not taken.
+        """Check that a name and an id are not in use.
 
         Raises:
-            AlreadyExists: one of them is.
+            AlreadyExists: the name or id is in use.
         """
         for dataset in self.datasets():
             if dataset.handle.alias == alias:
@@ -197,7 +197,7 @@ class Storage(WorkspaceFolder):
                 )
 
     def rename(self, dataset: StoredDataset, alias: DatasetAlias) -> StoredDataset:
-        """Rename a dataset; call it under `editing`."""
+        """Rename a dataset; requires `editing`."""
         if alias != dataset.handle.alias:
             self.check_free(alias)
         self._write_alias(dataset.folder, alias)
@@ -205,10 +205,10 @@ class Storage(WorkspaceFolder):
         return StoredDataset.load(dataset.folder, self)
 
     def restore_name(self, dataset_id: DatasetId, alias: DatasetAlias) -> StoredDataset:
-        """Give a name to a dataset that has lost its own; call it under `editing`.
+        """Assign a name to a dataset that has lost its own; requires `editing`.
 
         Raises:
-            AlreadyExists: the name is taken.
+            AlreadyExists: the name is in use.
         """
         folder = self.dataset_folder(dataset_id)
         if not folder.is_dir():
@@ -225,59 +225,60 @@ class Storage(WorkspaceFolder):
         )
 
     def delete(self, dataset: StoredDataset) -> Path | None:
-        """Remove a dataset, its cache and its key; call it under `editing` and the dataset's lock.
+        """Remove a dataset, its cache and its key; requires `editing` and the dataset's lock.
 
         Returns:
-            The folder of files that could not be removed, although the dataset is gone; None if there are none.
+            The folder of files that could not be removed, although the dataset no longer exists; None if there are
+            none.
         """
-        # This comes first: a crash after it leaves a dataset whose source has to be approved again. Otherwise an
-        # approval would remain for a deleted dataset, and apply to whoever clones it again.
+        # First: after a crash, a dataset remains whose source must be approved again. In another order, an approval
+        # could remain for a deleted dataset, and would apply to a later copy of it.
         self.approvals.withdraw(dataset.handle.id)
         doomed = self.scratches / f"deleted-{secrets.token_hex(4)}"
         doomed.parent.mkdir(parents=True, exist_ok=True)
-        dataset.folder.rename(doomed)  # gone at once for everybody, then removed
-        sync_folder(dataset.folder.parent)  # or a power loss would restore a half-removed folder
+        dataset.folder.rename(doomed)  # becomes invisible atomically, then is removed
+        sync_folder(dataset.folder.parent)  # otherwise a power loss could restore an incomplete folder
         shutil.rmtree(doomed, ignore_errors=True)
         shutil.rmtree(self.cache_of(dataset.handle.id), ignore_errors=True)
-        # After the folder: a crash in between leaves an unused key. In the other order, the dataset could no longer
-        # sign.
+        # After the folder: a crash in between leaves an unused key. In the other order, it would leave a dataset that
+        # cannot sign.
         self.keys.delete(dataset.handle.id)
         return doomed if doomed.exists() else None
 
     @property
     def approvals(self) -> Approvals:
         """Return the approvals of sources."""
-        from odfpy.coordinator.storage.approvals import Approvals  # only users of sources need it
+        from odfpy.coordinator.storage.approvals import Approvals  # only needed for sources
 
         return Approvals(self)
 
-    # --- Pieces ---
+    # --- Helpers ---
 
     @property
     def names_changed(self) -> int:
-        """Return when a name was last given or removed, in nanoseconds since 1970; 0 if that never happened."""
+        """Return when a name was last assigned or removed, in nanoseconds since 1970; 0 if unknown."""
         try:
             return (self.odf / "datasets").stat().st_mtime_ns
         except OSError:
             return 0
 
     def _touch_datasets_folder(self) -> None:
-        """Make `names_changed` reflect a change within a dataset's folder; new and removed folders show anyway."""
+        """Update `names_changed` after a change within a dataset's folder; new and removed folders update it anyway."""
         with suppress(OSError):
             os.utime(self.odf / "datasets")
 
     @cached_property
     def _folders(self) -> dict[DatasetAlias, Path]:
-        """Return the folders of datasets found before, by name: scanning ten thousand folders takes a second."""
+        """Cache of the folders of datasets by name: scanning ten thousand folders takes a second."""
         return {}
 
     def _find_cached(self, alias: DatasetAlias) -> StoredDataset | None:
-        """Return the dataset of a name where it was found before; None if it is not there, or no longer."""
+        """Return the dataset with a name from its cached folder; None if it is not cached, or has another name now."""
         folder = self._folders.get(alias)
         if folder is not None:
             with suppress(OdfError):
-                found = StoredDataset.load(folder, self)
-                return found if found.handle.alias == alias else None
+                dataset = StoredDataset.load(folder, self)
+                return dataset if dataset.handle.alias == alias else None
         return None
 
     def _name_in(self, folder: Path) -> DatasetAlias | None:
@@ -301,7 +302,7 @@ class Storage(WorkspaceFolder):
 
 
 def is_folder_name(name: str) -> bool:
-    """Return whether a name can be that of the folder of a dataset, or of its cache."""
+    """Return whether a name is valid for the folder of a dataset, or of its cache."""
     try:
         DatasetId.parse(DID_ODF_PREFIX + name)
     except InvalidValue:
@@ -310,8 +311,8 @@ def is_folder_name(name: str) -> bool:
 
 
 def last_known_name(folder: Path) -> DatasetAlias | None:
-    """Return the name by which a dataset was last pushed, or else pulled, without an account; None if unknown."""
-    from odfpy.repository.registry import Aliases  # only datasets without a name need it
+    """Return the name of a dataset at its last push or else pull, without an account; None if unknown."""
+    from odfpy.repository.registry import Aliases  # only needed for datasets without a name
 
     with suppress(OdfError):
         known = Aliases.of(folder)

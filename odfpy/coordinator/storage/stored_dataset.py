@@ -1,4 +1,4 @@
-"""One dataset of a workspace, with its stores, its chain and its lock."""
+"""A dataset of a workspace, with its stores, chain and lock."""
 
 from __future__ import annotations
 
@@ -35,17 +35,17 @@ _RESTORE = (
 
 
 def inputs_in(state: ChainState) -> list[DatasetId]:
-    """Return the ids of the datasets that a dataset with that chain is directly derived from."""
+    """Return the ids of the direct inputs of a dataset in a given state."""
     inputs = state.set_transform.inputs if state.set_transform else ()
     return [item.dataset_ref for item in inputs if isinstance(item.dataset_ref, DatasetId)]
 
 
 @dataclass(frozen=True)
 class StoredDataset:
-    """A dataset in the workspace's folder, seen from its head or from a branch, or at an earlier block.
+    """A dataset in the workspace's folder, opened at its head, on a branch, or at an earlier block.
 
     Attributes:
-        branch: the branch that it is seen from, None for the head.
+        branch: the branch, None for the head.
         block: the earlier block, None for the latest.
     """
 
@@ -60,7 +60,7 @@ class StoredDataset:
         """Return the dataset in a folder, with its local name.
 
         Raises:
-            IntegrityError: it has no readable name, or the folder is not that of a dataset.
+            IntegrityError: the dataset has no readable name, or the folder is not that of a dataset.
         """
         path = folder / "info" / "alias"
         try:
@@ -81,7 +81,7 @@ class StoredDataset:
 
     @property
     def layout(self) -> DatasetLayout:
-        """Return its stores."""
+        """Return the stores of the dataset."""
         layout = DatasetLayout.local(self.folder, packs=self._packs, checked=self.checked_files)
         if self.block is not None:
             return layout.at(self.block)
@@ -105,7 +105,7 @@ class StoredDataset:
         return folder if self.branch is None else folder / "branches" / self.branch.name
 
     def on(self, branch: str | None) -> StoredDataset:
-        """Return the dataset seen from a branch; a new branch begins at the head. None: from the head.
+        """Return the dataset opened on a branch, or at its head if the branch is None; a new branch begins at the head.
 
         Raises:
             InvalidValue: the name is invalid.
@@ -114,30 +114,30 @@ class StoredDataset:
         return replace(self, branch=name, block=None)
 
     def at(self, block: Multihash) -> StoredDataset:
-        """Return the dataset as it was at a block, for reading."""
+        """Return the dataset as of a block, for reading."""
         return replace(self, branch=None, block=block)
 
     @property
     def chain(self) -> MetadataChain:
-        """Return its metadata chain; commits to it are signed."""
+        """Return the metadata chain; commits to it are signed."""
         folder, layout = self.workspace_folder, self.layout
         return layout.witnessed(lambda new: folder.signing.sign(layout, lambda: folder.keys.get(self.handle.id), new))
 
     def sign_blocks(self, new: NewBlocks) -> None:
-        """Sign blocks that others will follow, before the head moves to these."""
+        """Sign blocks that will be followed by others, before the head moves."""
         folder = self.workspace_folder
         folder.signing.sign(self.layout, lambda: folder.keys.get(self.handle.id), new, with_head=False)
 
     def sign_head(self, block: HashedBlock) -> None:
-        """Sign the move of the head to a block that was signed before."""
+        """Sign the move of the head to an already signed block."""
         folder = self.workspace_folder
         folder.signing.sign_head(self.layout, self.handle.id, lambda: folder.keys.get(self.handle.id), block)
 
     @cached_property
     def state(self) -> ChainState:
-        """Return the state of its chain when first asked for; get the dataset again to see later commits."""
+        """Return the state of the chain as of the first access; use `reloaded` to see later commits."""
         try:
-            # Without the cache for an older block: its state could replace that of the head in the only file.
+            # Do not use the cache for an older block: its state could replace that of the head in the only file.
             with stage("read chain"):
                 if self.block:
                     return self.chain.state()
@@ -146,20 +146,20 @@ class StoredDataset:
             raise self.named(error) from error
 
     def named(self, error: OdfError) -> OdfError:
-        """Return the error with the dataset's name before its message, and a hint."""
+        """Return the error with the dataset's name before its message, and with a hint."""
         hint = error.hint if error.hint and not isinstance(error, HashMismatch) else _RESTORE.format(self.handle)
         return error.with_message(f"{self.handle}: {error.message}", hint=hint)
 
     @property
     def input_ids(self) -> list[DatasetId]:
-        """Return the ids of its inputs; none for a root dataset."""
+        """Return the ids of the inputs; none for a root dataset."""
         return inputs_in(self.state)
 
     def number_in_history(self, block: Multihash) -> int | None:
-        """Return the sequence number of a block in the chain's history, None if it is not there."""
+        """Return the sequence number of a block in the dataset's history, None if the history does not contain it."""
         if block not in self.layout.blocks:
             return None
-        # The object may be left over from another history, so only walking back from the head tells.
+        # The block may be left over from another history, so walk back from the head.
         number = self.chain.block(block).block.sequence_number
         for hashed in self.chain.iter_blocks():
             if hashed.block.sequence_number <= number:
@@ -167,16 +167,16 @@ class StoredDataset:
         return None
 
     def reloaded(self) -> StoredDataset:
-        """Return the dataset as it is now."""
+        """Return the dataset without cached state."""
         return replace(self)
 
     @contextmanager
     def writing(self) -> Iterator[StoredDataset]:
-        """Hold the dataset's lock; yield the dataset as it is then.
+        """Hold the dataset's lock during the block; yield the reloaded dataset.
 
         Raises:
             DatasetLocked: another process is writing.
-            UsageError: it is seen at an earlier block.
+            UsageError: the dataset is opened at an earlier block.
         """
         if self.block is not None:
             raise UsageError(
@@ -186,12 +186,12 @@ class StoredDataset:
         lock = self.workspace_folder.lock_of(self.folder)
         with writer_lock(lock, f"Dataset {self.handle}", self.workspace_folder.lock_patience) as was_abandoned:
             if was_abandoned:
-                # Running pushes have temporary files, too; in that case, left-overs stay for `odf gc`.
+                # Running pushes have temporary files, too; left-overs then remain until `odf gc`.
                 with suppress(DatasetLocked), no_pushes(lock, f"Dataset {self.handle}"):
                     self._tidy_up()
             yield self.reloaded()
 
     def _tidy_up(self) -> None:
-        """Remove what a killed writer has left; only for the holder of the lock."""
+        """Remove files left by a killed writer; requires the dataset's lock."""
         DatasetLayout.local(self.folder).clean()
         self.workspace_folder.sweep()

@@ -1,11 +1,11 @@
-"""The workspace's folder.
+"""Folder of a workspace.
 
 .odf/version                    version of this layout
 .odf/config.yaml                settings
-.odf/datasets/<id>/             one dataset each, laid out as in a repository
-.odf/datasets/<id>/info/alias   its local name
+.odf/datasets/<id>/             a dataset, in the layout of repositories
+.odf/datasets/<id>/info/alias   the local name of the dataset
 .odf/keys/<id>                  private keys, mode 0600
-.odf/approved/<id>              which sources may run here
+.odf/approved/<id>              approved sources
 .odf/repos/                     named repositories
 .odf/cache/                     data that can be rebuilt
 .odf/run/                       locks, the engine's socket, scratch files
@@ -47,10 +47,10 @@ class WorkspaceFolder:
     """The folder of a workspace: its paths, its key store, and its signing.
 
     Attributes:
-        root: the folder that the user works in.
-        odf: the folder `.odf` in it.
-        lock_patience: seconds to wait for another process that writes to the same dataset.
-        chain_cache: the states of its chains.
+        root: the root folder of the workspace.
+        odf: the folder `.odf` in the root.
+        lock_patience: maximum seconds to wait for another process that writes to the same dataset.
+        chain_cache: cached states of the datasets' chains.
     """
 
     def __init__(self, root: Path) -> None:
@@ -61,15 +61,15 @@ class WorkspaceFolder:
 
     @classmethod
     def find(cls, folder: Path) -> Self:
-        """Return the workspace that a folder is in.
+        """Return the workspace of a folder, in the folder itself or the nearest parent that has one.
 
         Raises:
-            WorkspaceNotFound: there is none, or no such folder.
-            UnsupportedVersion: it was made by a newer release.
-            IntegrityError: its version file is damaged, or missing.
-            UsageError: its path is not text.
+            WorkspaceNotFound: there is no workspace, or the folder does not exist.
+            UnsupportedVersion: the workspace was created by a newer release.
+            IntegrityError: the version file is damaged or missing.
+            UsageError: the path is not valid text.
         """
-        if not os.path.isdir(folder):  # noqa: PTH112  of Path, it fails for names that no folder can have
+        if not os.path.isdir(folder):  # noqa: PTH112  the method of Path fails for impossible names
             raise WorkspaceNotFound(
                 f"There is no folder {str(folder)[:100]!r} that a workspace could be in",
                 hint="Name an existing folder. `odf init FOLDER` creates a folder with a workspace.",
@@ -93,25 +93,25 @@ class WorkspaceFolder:
         return self.odf / "run"
 
     def lock_of(self, folder: Path) -> Path:
-        """Return the writer's lock of a dataset, by its folder; the push lock is beside it."""
+        """Return the path of the writer's lock of a dataset, by its folder; the push lock is beside it."""
         return self.run / "locks" / folder.name
 
     @property
     def engine_run(self) -> Path:
-        """Return the run folder of the engine, or one of the user's if the workspace is read-only."""
+        """Return the run folder of the engine, or one in the user's cache if the workspace is read-only."""
         return self._written_by_user("run")
 
     @property
     def batch_run(self) -> Path:
-        """Return the run folder of engines for batch verifications, which end with them."""
+        """Return the run folder of engines for batch verifications."""
         return self._written_by_user("run-batch")
 
     def _written_by_user(self, name: str) -> Path:
-        """Return a folder in the workspace, or in the user's cache if the workspace is read-only."""
-        here = self.odf / name
-        nearest = here if here.exists() else self.odf
+        """Return a folder in the workspace, or one in the user's cache if the workspace is read-only."""
+        path = self.odf / name
+        nearest = path if path.exists() else self.odf
         if os.access(nearest, os.W_OK | os.X_OK):
-            return here
+            return path
         place = hashlib.sha256(os.fsencode(self.root)).hexdigest()[:16]
         return cache_folder() / place / name
 
@@ -122,19 +122,19 @@ class WorkspaceFolder:
 
     @property
     def readers_cache(self) -> Path:
-        """Return the folder for caches of readers: `cache`, or one of the user's if the workspace is read-only."""
+        """Return the folder for caches of readers: `cache`, or a folder of the user if the workspace is read-only."""
         return self._written_by_user("cache")
 
     @property
     def incoming(self) -> Path:
-        """Return the folder of unfinished copies from elsewhere; each has a lock of its name."""
+        """Return the folder of unfinished copies from other locations; each has a lock with its name."""
         return self.cache / "incoming"
 
     @contextmanager
     def scratch(self) -> Iterator[Path]:
-        """Make a new empty folder on the same file system as the datasets, removed at the end.
+        """Create an empty folder on the file system of the datasets; remove it after the block.
 
-        If the workspace is read-only, nothing will be committed either, and any file system will do.
+        If the workspace is read-only, the folder may be on another file system, since nothing can be committed.
         """
         with ExitStack() as ending:
             try:
@@ -147,13 +147,13 @@ class WorkspaceFolder:
             yield folder
 
     def _new_scratch(self) -> tuple[Path, int]:
-        """Return a new scratch folder, and a descriptor that holds its lock."""
+        """Return a new scratch folder, and the descriptor of its lock."""
         while True:
             folder = self.scratches / f"{os.getpid()}-{secrets.token_hex(4)}"
             folder.mkdir(parents=True)
-            with suppress(FileNotFoundError):  # another process took it for left over
+            with suppress(FileNotFoundError):  # another process took it for a leftover
                 lock = os.open(folder, os.O_RDONLY)
-                with suppress(OSError):  # without locks, only the process id tells
+                with suppress(OSError):  # without locks, the process id in the name must suffice
                     fcntl.flock(lock, fcntl.LOCK_EX)
                 if folder.exists():
                     return folder, lock
@@ -162,7 +162,7 @@ class WorkspaceFolder:
     def sweep(self) -> None:
         """Remove the scratch folders of killed processes."""
         for folder in self.abandoned():
-            with _unheld(folder) as is_unheld:  # until it is removed: it may have just been made
+            with _unheld(folder) as is_unheld:  # keep the lock during the removal: the folder may be new
                 if is_unheld:
                     shutil.rmtree(folder, ignore_errors=True)
 
@@ -173,18 +173,18 @@ class WorkspaceFolder:
         except OSError:  # missing or unreadable
             return []
         owners = [(folder, folder.name.partition("-")[0]) for folder in folders]
-        # If another process has got the id since, an abandoned folder looks used, and stays until a later sweep.
+        # If a new process has the same id, an abandoned folder looks used, and stays until a later sweep.
         left = [folder for folder, owner in owners if not owner.isdigit() or not Path("/proc", owner).exists()]
-        # Containers that share a workspace do not see each other's processes, but they see the locks.
-        found = []
+        # Containers that share a workspace do not see each other's processes, but do see the locks.
+        abandoned_folders = []
         for folder in left:
             with _unheld(folder) as is_unheld:
-                found += [folder] if is_unheld else []
-        return found
+                abandoned_folders += [folder] if is_unheld else []
+        return abandoned_folders
 
     @property
     def scratches(self) -> Path:
-        """Return the folder of the scratch folders."""
+        """Return the parent folder of scratch folders."""
         return self.engine_run / "scratch"
 
     # --- Datasets ---
@@ -193,7 +193,7 @@ class WorkspaceFolder:
         """Return the folders of all datasets, including damaged ones.
 
         Raises:
-            OdfError: they cannot be listed.
+            OdfError: the folders cannot be listed.
         """
         folder = self.odf / "datasets"
         try:
@@ -205,7 +205,7 @@ class WorkspaceFolder:
             raise OdfError(f"Cannot read {folder}: {error.strerror}") from error
 
     def dataset_folder(self, dataset_id: DatasetId) -> Path:
-        """Return the folder of a dataset, whether it exists or not."""
+        """Return the folder of a dataset, which need not exist."""
         return self.odf / "datasets" / dataset_id.multibase
 
     def cache_of(self, dataset_id: DatasetId) -> Path:
@@ -220,7 +220,7 @@ class WorkspaceFolder:
     @cached_property
     def signing(self) -> Signing:
         """Return the signing of commits."""
-        from odfpy.coordinator.storage.signing import Signing  # only writers need it
+        from odfpy.coordinator.storage.signing import Signing  # only needed for writing
 
         return Signing(self.root)
 
@@ -228,10 +228,10 @@ class WorkspaceFolder:
 def require_text(root: Path) -> None:
     """Check that the path of a workspace is valid text.
 
-    Arrow, duckdb and Java take paths as text, and would report damage in a folder that they cannot name.
+    Arrow, duckdb and Java take paths as text, and would report other paths as damaged.
 
     Raises:
-        UsageError: it is not UTF-8.
+        UsageError: the path is not UTF-8.
     """
     try:
         os.fsencode(root).decode()
@@ -244,7 +244,7 @@ def require_text(root: Path) -> None:
 
 @contextmanager
 def _unheld(folder: Path) -> Iterator[bool]:
-    """Yield whether no process holds the lock of a folder; if so, nobody can take it within the block."""
+    """Yield whether no process holds the lock of a folder; if so, hold the lock during the block."""
     try:
         lock = os.open(folder, os.O_RDONLY)
     except OSError:
@@ -261,7 +261,7 @@ def _unheld(folder: Path) -> Iterator[bool]:
 
 
 def _remove(folder: Path) -> None:
-    """Remove a folder, even if the person interrupts that, or a cancelled engine writes to it for a moment more."""
+    """Remove a folder, even if interrupted, or if a cancelled engine still writes to it for a moment."""
     try:
         for _ in range(_TIMES):
             shutil.rmtree(folder, ignore_errors=True)
@@ -274,16 +274,16 @@ def _remove(folder: Path) -> None:
 
 
 def version_missing(folder: Path) -> IntegrityError:
-    """Return the error of a folder that has the folder of a workspace without its version file."""
+    """Return the error for a folder with `.odf` but without its version file."""
     version = folder / ODF_FOLDER / "version"
     return IntegrityError(f"The workspace in {folder} is damaged: {version} is missing", hint=_mend(version))
 
 
-def _check_version(folder: Path, found: str) -> None:
-    if found == LAYOUT_VERSION:
+def _check_version(folder: Path, version: str) -> None:
+    if version == LAYOUT_VERSION:
         return
-    message = f"The workspace in {folder} has layout version {found!r}, this release knows {LAYOUT_VERSION}"
-    if found.isdecimal() and int(found[:9]) > int(LAYOUT_VERSION):
+    message = f"The workspace in {folder} has layout version {version!r}, this release knows {LAYOUT_VERSION}"
+    if version.isdecimal() and int(version[:9]) > int(LAYOUT_VERSION):
         raise UnsupportedVersion(message, hint="Use a newer release of odfpy.")
     raise IntegrityError(message, hint=_mend(folder / ODF_FOLDER / "version"))
 

@@ -1,4 +1,4 @@
-"""The choice of linked objects that a copy has: a setting of the dataset, used by pulls and verifications."""
+"""The choice of linked objects in a copy: a setting of the dataset, used by pulls and verifications."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ def choice_of(folder: Path) -> LinkFilter:
 
 
 def save_choice(folder: Path, choice: LinkFilter) -> None:
-    """Save the choice as a setting of the dataset in a folder, unless it is the default."""
+    """Store the choice in the settings of the dataset in a folder, unless it is the default."""
     if choice_of(folder) != choice:
         Config.of_dataset(folder).set(SETTING, None if choice.is_whole else str(choice))
 
 
 def files_to_fetch(folder: Path, asked: LinkFilter | None) -> WantedFiles:
-    """Return which linked objects a pull fetches.
+    """Return the linked objects that a pull must fetch.
 
     Args:
         folder: folder of the dataset.
@@ -42,12 +42,12 @@ def files_to_fetch(folder: Path, asked: LinkFilter | None) -> WantedFiles:
 
 
 def files_to_send(folder: Path, state: ChainState, asked: LinkFilter | None) -> WantedFiles:
-    """Return which linked objects a push sends: for a copy with some files only, those that it has.
+    """Return the linked objects that a push sends; a copy with some files only sends the ones that it has.
 
     Args:
         folder: folder of the dataset.
-        state: the state of its chain; nothing is read for datasets without links.
-        asked: the choice of this request; None for all.
+        state: the state of the chain; nothing is read for datasets without links.
+        asked: the choice of this request; None for all objects.
     """
     if state.set_schema is None or not link_columns(state.set_schema.schema):
         return NO_FILES

@@ -1,4 +1,4 @@
-"""Results of transfers, and hints for users when histories diverge."""
+"""Results of transfers, and hints for diverged histories."""
 
 from __future__ import annotations
 
@@ -27,15 +27,15 @@ from odfpy.repository.transfer.simple import TransferOutcome, TransferResult
 
 @contextmanager
 def hint_if_diverged(dataset: StoredDataset, url: str, pull: str) -> Iterator[None]:
-    """Add a hint to an error about diverged histories: first the way that keeps the blocks of both sides.
+    """Add a hint to an error about diverged histories in the block: first a way to keep the blocks of both sides.
 
-    If the other place has what was once the history here, before a reset or a compaction, there is nothing to keep:
-    merging it would apply the same records twice.
+    If the remote has an earlier history of the local dataset, from before a reset or a compaction, there is nothing to
+    keep: a merge would apply the same records twice.
 
     Args:
-        dataset: the dataset here.
-        url: URL of the other place.
-        pull: the command that pulls from the other place.
+        dataset: the local dataset.
+        url: URL of the remote dataset.
+        pull: the command that pulls from the remote.
     """
     try:
         yield
@@ -58,15 +58,15 @@ def hint_if_diverged(dataset: StoredDataset, url: str, pull: str) -> Iterator[No
 
 
 def _was_here(dataset: StoredDataset, url: str) -> bool:
-    """Return whether the head of another place was once the head here."""
+    """Return whether the remote head was once the local head."""
     with suppress(OdfError):  # the next attempt reports its errors
-        there = open_dataset(url).refs.get(HEAD)
-        return there is not None and was_local_head(dataset, url, there)
+        remote_head = open_dataset(url).refs.get(HEAD)
+        return remote_head is not None and was_local_head(dataset, url, remote_head)
     return False
 
 
 def dataset_name_in(url: str) -> DatasetAlias:
-    """Return the name of a dataset by its URL.
+    """Return the name of a dataset from its URL.
 
     Raises:
         UsageError: the URL does not end in a name.
@@ -81,7 +81,7 @@ def dataset_name_in(url: str) -> DatasetAlias:
 
 
 def with_note_on_credentials(result: PullResult, remote: str) -> PullResult:
-    """Add a note to a result if a place is remembered without the credentials in its URL."""
+    """Add a note to a result if a location was stored without the credentials in its URL."""
     if result.error is not None or without_user(remote) == remote:
         return result
     note = "user and password in the URL are not stored: the next pull or push needs them again"
@@ -89,7 +89,7 @@ def with_note_on_credentials(result: PullResult, remote: str) -> PullResult:
 
 
 def with_reference(result: PullResult, reference: ReferenceName) -> PullResult:
-    """Return a result with the name of a branch or tag."""
+    """Return a result whose name includes a branch or tag."""
     return replace(result, name=f"{result.name} {reference}")
 
 
@@ -97,8 +97,8 @@ def bytes_reporter(subject: str, action: str, progress: ProgressSink) -> Callabl
     """Return a callback that reports transferred and total bytes.
 
     Args:
-        subject: the dataset.
-        action: the action in words.
+        subject: name of the dataset.
+        action: description of the action.
         progress: the sink for the reports.
     """
     return lambda done, total: progress(Progress(subject, action, done, total, "bytes"))
@@ -114,19 +114,19 @@ def pull_result(
     if_ahead: str | None = None,
     if_dropped: str | None = None,
 ) -> PullResult:
-    """Return the result of a transfer as that of a pull.
+    """Convert the result of a transfer to that of a pull.
 
     Args:
         name: name of the dataset.
         moved: the result of the transfer.
-        read_state: reads the chain state, if the transfer does not know it.
-        target: the target, for remarks.
-        source: the source, for remarks.
-        if_ahead: a hint if the target has everything, and more.
-        if_dropped: a hint if the target has lost blocks.
+        read_state: reads the chain state if the transfer result has none.
+        target: description of the target, for remarks.
+        source: description of the source, for remarks.
+        if_ahead: hint if the target has more blocks than the source.
+        if_dropped: hint if the target has lost blocks.
     """
     updated = moved.outcome is TransferOutcome.UPDATED
-    state = (moved.state or read_state()) if updated else None  # long chains take long to read
+    state = (moved.state or read_state()) if updated else None  # reading the state of a long chain is slow
     notes = []
     if moved.outcome is TransferOutcome.TARGET_AHEAD:
         ahead = f"{target} has {count_of(moved.num_ahead, 'block')} more than {source}"
@@ -135,7 +135,7 @@ def pull_result(
         lost = f"{count_of(moved.num_dropped, 'block')} with {count_of(moved.num_dropped_records, 'record')}"
         dropped = f"{target} has lost {lost}; the head was {moved.old_head}"
         notes.append("; ".join(filter(None, (dropped, if_dropped))))
-    signatures = moved.signatures if moved.num_blocks else None  # a tag alone says nothing about signers
+    signatures = moved.signatures if moved.num_blocks else None  # a tag alone has no signers
     if signatures is not None and state is not None:
         notes.append(UserKeys().words(signatures, state.dataset_id))
     notes += remarks_on(moved.links)

@@ -1,4 +1,4 @@
-"""Checks of push targets: a dataset has a folder of its own, and no dataset may be inside of another one."""
+"""Checks of push targets: each dataset has its own folder, and no dataset may be inside of another one."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from odfpy.repository.locations.open import is_writable, open_dataset, smart_bas
 
 
 def check_push_target(url: str, name: str) -> None:
-    """Check that a dataset may be put into a folder or bucket, with no other dataset above or below it.
+    """Check that a dataset may be pushed to a folder or bucket, with no other dataset above or below it.
 
     Args:
-        url: the URL for the dataset.
-        name: its local name, for the hint.
+        url: URL of the target.
+        name: local name of the dataset, for the hint.
 
     Raises:
-        UsageError: the folder is a repository, or its parent is a dataset; or the URL is that of a node, and names no
-            dataset.
+        UsageError: the folder is a repository, or its parent is a dataset; or the URL is that of a node, without the
+            name of a dataset.
     """
     if smart_base(url) is not None and not urlsplit(url).path.strip("/"):
         raise UsageError(
@@ -37,7 +37,7 @@ def check_push_target(url: str, name: str) -> None:
 
 
 def _require_repository(url: str) -> None:
-    is_place = "://" in url.rstrip("/")  # nothing is above the root folder, or a bucket
+    is_place = "://" in url.rstrip("/")  # nothing is above the root folder or a bucket
     if not is_place or not is_writable(url) or not _is_dataset(url):
         return
     hint = f"Push to the folder that it is in: --to {url.rpartition('/')[0]}/"

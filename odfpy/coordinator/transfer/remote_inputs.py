@@ -1,6 +1,6 @@
-"""Inputs of a copy that are missing here, looked up in the place of the copy: by name, or else by id.
+"""Search for missing inputs of a copy in the copy's repository, by name or else by id.
 
-A query may give its inputs any names; the chain does not tell what a dataset is called in another place.
+A query may use any names for its inputs; the chain does not contain the names of datasets at remotes.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from odfpy.values import dataclass
 
 @dataclass(frozen=True, slots=True)
 class InputElsewhere:
-    """An input of a copy that the workspace lacks.
+    """An input of a copy that is missing in the workspace.
 
     Attributes:
-        copy: where the copy came from, as an argument of `odf pull`.
-        name: the name of the input in the query.
-        dataset_id: the id of the input.
+        copy: source of the copy, as an argument of `odf pull`.
+        name: name of the input in the query.
+        dataset_id: id of the input.
     """
 
     copy: str
@@ -33,14 +33,14 @@ class InputElsewhere:
     dataset_id: DatasetId
 
     def find(self, registry: RepositoryRegistry) -> str:
-        """Return where the input is, as an argument of `odf pull`: the dataset with its name, or else with its id.
+        """Return the location of the input, as an argument of `odf pull`; search by name, then by id.
 
         Raises:
-            DatasetNotFound: it is not beside the copy, or its name there is unknown.
-            TransferError: the place cannot be read.
+            DatasetNotFound: the repository of the copy does not have it, or has no list of datasets.
+            TransferError: the repository cannot be read.
         """
         beside = _folder_of(self.copy)
-        with suppress(InvalidValue):  # its name in the query may not be the name of a dataset
+        with suppress(InvalidValue):  # its name in the query need not be valid for a dataset
             ref = f"{beside}/{self.name}"
             if open_dataset(resolve_remote(ref, registry)).refs.get(HEAD) is not None:
                 return ref
@@ -58,12 +58,12 @@ class InputElsewhere:
         )
 
     def _is_unlike(self, known: ListedDataset) -> bool:
-        """Return whether the name differs; datasets with a similar name are tried first."""
+        """Return whether the name of a listed dataset is dissimilar; similar names are tried first."""
         return self.name.lower() not in str(known.alias).lower()
 
     def _is(self, known: ListedDataset) -> bool:
         if known.id is not None:
-            return known.id == self.dataset_id  # the index is only a hint: the pull checks the id
+            return known.id == self.dataset_id  # the index may be wrong: the pull checks the id
         with suppress(OdfError):  # a damaged dataset is not a candidate
             for hashed in open_dataset(known.url).chain.iter_blocks():
                 event = hashed.block.event

@@ -1,4 +1,4 @@
-"""Patterns over a repository, such as `mirror/com.%`: expanded to the datasets in the repository's listing."""
+"""Expansion of patterns over a repository, such as `mirror/com.%`, by the list of its datasets."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ def expand(refs: Sequence[str], storage: Storage, registry: RepositoryRegistry) 
 
     Args:
         refs: ids, names, patterns, remote references, paths and URLs.
-        storage: the workspace; a pattern with an account that matches datasets in it is one over the workspace.
+        storage: the workspace; a pattern with an account that matches local datasets refers to the workspace.
         registry: the named repositories.
 
     Raises:
-        DatasetNotFound: nothing in the repository matches.
-        NotListable: the repository has no listing.
+        DatasetNotFound: no dataset of the repository matches.
+        NotListable: the repository cannot list its datasets.
         TransferError: the repository cannot be reached.
     """
     for ref in refs:
@@ -69,10 +69,10 @@ def _fitting(ref: str, registry: RepositoryRegistry) -> Iterator[str]:
                 hint=error.hint,
             ) from error
     pattern = DatasetPattern(text)
-    found = [item.alias for item in list_datasets(url) if pattern.matches(item.alias)]
-    if not found:
+    aliases = [item.alias for item in list_datasets(url) if pattern.matches(item.alias)]
+    if not aliases:
         raise DatasetNotFound(
             f"No dataset of {without_user(place)} fits the pattern {text!r}",
             hint=f"`odf search --repo {without_user(place)}` lists what is there.",
         )
-    yield from (f"{place}/{alias}" for alias in found)
+    yield from (f"{place}/{alias}" for alias in aliases)

@@ -18,7 +18,7 @@ class FoundDataset:
     """A dataset in a repository.
 
     Attributes:
-        ref: its reference for `odf pull`: `repository/name`, or the URL if the repository has no local name.
+        ref: reference for `odf pull`: `repository/name`, or the URL if the repository has no local name.
         dataset: the listed dataset.
     """
 
@@ -27,14 +27,14 @@ class FoundDataset:
 
     @property
     def public_url(self) -> str:
-        """Return its URL without credentials."""
+        """Return the URL without credentials."""
         return without_user(self.dataset.url)
 
 
 def search_repositories(
     registry: RepositoryRegistry, text: str, places: Sequence[str]
 ) -> tuple[list[FoundDataset], list[OdfError]]:
-    """Find datasets whose names, descriptions or keywords contain all words of a text, by repository and name.
+    """Find datasets whose names, descriptions or keywords contain all words of a text, sorted by repository and name.
 
     Args:
         registry: the named repositories.
@@ -42,11 +42,11 @@ def search_repositories(
         places: names of repositories, paths and URLs; all named repositories if empty.
 
     Returns:
-        The datasets, and the errors: a place that does not answer does not affect the others.
+        The datasets, and the errors of repositories that cannot be searched.
 
     Raises:
-        UsageError: there is nowhere to look.
-        InvalidValue, RepositoryNotFound: a place is invalid.
+        UsageError: there are no repositories to search.
+        InvalidValue, RepositoryNotFound: one of `places` is invalid.
     """
     where = [prefix_and_url_of(registry, repository) for repository in places]
     if not where:
@@ -56,7 +56,7 @@ def search_repositories(
             "There are no repositories to search",
             hint="Add one with `odf repo add NAME URL`, or name one: --repo URL",
         )
-    found: list[FoundDataset] = []
+    datasets: list[FoundDataset] = []
     problems: list[OdfError] = []
     for beginning, url in where:
         try:
@@ -64,13 +64,13 @@ def search_repositories(
         except OdfError as error:
             problems.append(error)
             continue
-        found += [FoundDataset(f"{beginning}{item.alias}", item) for item in listed]
+        datasets += [FoundDataset(f"{beginning}{item.alias}", item) for item in listed]
         problems += [item.problem for item in listed if item.problem is not None]
-    return found, problems
+    return datasets, problems
 
 
 def prefix_and_url_of(registry: RepositoryRegistry, place: str) -> tuple[str, str]:
-    """Return the prefix of references to a repository, and its URL; given its name, a path or a URL.
+    """Return URL and reference prefix of a repository, by its name, a path or a URL.
 
     Raises:
         InvalidValue, RepositoryNotFound: the place is invalid.

@@ -1,4 +1,4 @@
-"""Settings of a workspace that limit what is copied from elsewhere."""
+"""Settings of a workspace that limit transfers."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from odfpy.settings.sections import TransferSection
 
 
 def apply_transfer_limits(config: Config) -> Config:
-    """Apply the settings to all HTTP clients of this process, which share them; return the settings."""
+    """Apply the transfer settings to all HTTP clients of this process, and return the settings."""
     transfer = config.section(TransferSection)
     set_limits(TransferLimits(transfer.least_speed, transfer.window, transfer.max_unpacked))
     return config

@@ -1,4 +1,4 @@
-"""Transfers of dataset copies: clone, pull and push, and the memory of where they come from and go to."""
+"""Transfers of dataset copies: clone, pull and push; and the stored locations of these transfers."""
 
 from __future__ import annotations
 
@@ -28,6 +28,7 @@ from odfpy.coordinator.transfer.outcomes import (
 )
 from odfpy.coordinator.transfer.push_targets import check_push_target
 from odfpy.coordinator.transfer.remote_inputs import InputElsewhere
+from odfpy.coordinator.transfer.revocation_notes import known_revocations, revocation_notes
 from odfpy.data.link_filter import LinkFilter
 from odfpy.data.multihash import Multihash
 from odfpy.data.timestamp import Timestamp
@@ -51,11 +52,11 @@ from odfpy.values import dataclass
 
 @dataclass(frozen=True, slots=True)
 class CopyLimits:
-    """Permissions of a copy: what a transfer may do beyond the default.
+    """Permissions and content of a copy, beyond the defaults.
 
     Attributes:
         force: whether to accept a history that drops local blocks.
-        future: whether to accept blocks that lie in the future.
+        future: whether to accept blocks with a time in the future.
         files: the choice of linked objects; None for the setting of the copy.
     """
 
@@ -65,35 +66,36 @@ class CopyLimits:
 
     @property
     def clock(self) -> Timestamp | None:
-        """Return the time that blocks are compared with, None if they may have any time."""
+        """Return the time that blocks are compared with, None if their time is not limited."""
         return None if self.future else Timestamp.now()
 
 
 class Transfers(KnownRemotes):
-    """Transfers between a workspace and other places; used by pull, push and clone."""
+    """Transfers between a workspace and remote locations; used by pull, push and clone."""
 
     @property
     def required(self) -> RequiredSigners:
-        """Return who must have signed copies, including known key revocations, for copies that lack them."""
+        """Return the required signers of copies, with the known key revocations."""
         return required_signers(Config.load(self._storage.root).section(SignaturesSection).require, UserKeys())
 
     def pull(self, dataset: StoredDataset, url: str, limits: CopyLimits, *, progress: ProgressSink) -> PullResult:
-        """Bring a copy up to date; the caller holds the dataset's lock.
+        """Update a copy; requires the dataset's lock.
 
-        Seen from a branch, it gets the branch of that name, or the head if there is none.
+        If the dataset is opened on a branch, fetch the remote branch of the same name, or the remote head if there is
+        none.
 
         Args:
             dataset: the dataset.
-            url: URL of the other place.
-            limits: what the copy may do and contain.
-            progress: is notified of the progress.
+            url: URL of the remote dataset.
+            limits: permissions and content of the copy.
+            progress: called with the progress.
         """
         if dataset.branch is not None:
             with suppress(ReferenceNotThere):
                 return self.pull_reference(dataset, url, dataset.branch, limits, progress=progress)
         name, place = str(dataset.handle), without_user(url)
         seen, files = seen_heads_of(dataset.folder), files_to_fetch(dataset.folder, limits.files)
-
+        revoked = known_revocations(dataset)
         options = TransferOptions(
             clock=limits.clock,
             expected_id=dataset.handle.id,
@@ -109,27 +111,28 @@ class Transfers(KnownRemotes):
             except (DatasetsDiverged, HistoryRewritten):
                 if not limits.force:
                     raise
-                # Only now: a copy that is merely ahead loses nothing.
+                # Only force if required: a copy that is merely ahead loses nothing.
                 result = fetch_dataset(url, dataset.layout, replace(options, force=True), progress=reporter)
         save_choice(dataset.folder, files.choice)
         seen.remember(url, result.source_head)
         undo = f"`odf reset {name} {result.old_head}` restores it, until `odf gc` has run"
-        return pull_result(name, result, lambda: dataset.reloaded().state, source=place, if_dropped=undo)
+        pulled = pull_result(name, result, lambda: dataset.reloaded().state, source=place, if_dropped=undo)
+        return replace(pulled, notes=(*pulled.notes, *revocation_notes(dataset, revoked)))
 
     def pull_reference(
         self, dataset: StoredDataset, url: str, reference: ReferenceName, limits: CopyLimits, *, progress: ProgressSink
     ) -> PullResult:
-        """Fetch a branch or tag of a copy; the caller holds the dataset's lock.
+        """Fetch a branch or tag of a copy; requires the dataset's lock.
 
         Args:
             dataset: the dataset.
-            url: URL of the other place.
+            url: URL of the remote dataset.
             reference: the branch or tag.
-            limits: what the copy may do and contain.
-            progress: is notified of the progress.
+            limits: permissions and content of the copy.
+            progress: called with the progress.
 
         Raises:
-            ReferenceNotThere: the place has no such branch or tag.
+            ReferenceNotThere: the remote does not have the branch or tag.
             AlreadyExists: the tag exists here, at another block.
         """
         name, layout = str(dataset.handle), dataset.on(None).layout
@@ -154,19 +157,19 @@ class Transfers(KnownRemotes):
         force: bool,
         progress: ProgressSink,
     ) -> PullResult:
-        """Send a branch or tag to where the dataset has been pushed; see `push`.
+        """Send a branch or tag to the location of the dataset's last push; see `push`.
 
         Args:
             dataset: the dataset.
             reference: the branch or tag.
-            to: the place, None for that of the last push.
+            to: the remote, None for that of the last push.
             several: whether several datasets are pushed, so that `to` is a repository.
             force: whether to overwrite a diverged history.
-            progress: is notified of the progress.
+            progress: called with the progress.
 
         Raises:
-            ReferenceNotThere: the dataset has no such branch or tag.
-            AlreadyExists: the tag exists, at another block.
+            ReferenceNotThere: the dataset does not have the branch or tag.
+            AlreadyExists: the tag exists at the remote, at another block.
         """
         name, layout = str(dataset.handle), dataset.on(None).layout
         if layout.refs.get(reference.reference) is None:
@@ -181,18 +184,18 @@ class Transfers(KnownRemotes):
         return with_reference(pull_result(name, result, layout.on(reference).chain.state), reference)
 
     def missing_inputs(self, dataset: StoredDataset, ref: str) -> list[InputElsewhere]:
-        """Return the inputs of a dataset that the workspace lacks.
+        """Return the inputs of a dataset that are missing in the workspace.
 
         Args:
             dataset: a copy.
-            ref: where it came from.
+            ref: source of the copy.
         """
         transform = dataset.state.set_transform
-        here = {known.handle.id for known in self._storage.datasets()}
+        own_ids = {known.handle.id for known in self._storage.datasets()}
         return [
             InputElsewhere(ref, item.alias or str(item.dataset_ref), item.dataset_ref)
             for item in (transform.inputs if transform else ())
-            if isinstance(item.dataset_ref, DatasetId) and item.dataset_ref not in here
+            if isinstance(item.dataset_ref, DatasetId) and item.dataset_ref not in own_ids
         ]
 
     def clone(
@@ -204,14 +207,14 @@ class Transfers(KnownRemotes):
         progress: ProgressSink,
         expected_id: DatasetId | None = None,
     ) -> PullResult:
-        """Copy a dataset into the workspace, or bring the existing copy up to date.
+        """Copy a dataset into the workspace, or update the existing copy.
 
         Args:
             ref: URL of the dataset, or its name in a repository.
-            as_name: its local name, None for its name there.
-            limits: what the copy may do and contain.
-            progress: is notified of the progress.
-            expected_id: the id that it must have, None for any.
+            as_name: local name of the copy, None for its name at the remote.
+            limits: permissions and content of the copy.
+            progress: called with the progress.
+            expected_id: the expected id, None to accept any id.
         """
         url = resolve_remote(ref, self.registry)
         alias = as_name or dataset_name_in(url)
@@ -223,7 +226,7 @@ class Transfers(KnownRemotes):
             )
         if existing is not None:
             return self._pull_into(existing, ref, url, limits, progress)
-        # The folder is named after the place, so that an interrupted copy is continued.
+        # The folder is named after the URL, so that an interrupted copy is continued.
         folder = self._storage.cache / "incoming" / str(Multihash.of(url.encode()))
         with writer_lock(self._storage.lock_of(folder), f"The copy of {without_user(url)}"):
             checked = CheckedFiles()
@@ -236,8 +239,8 @@ class Transfers(KnownRemotes):
             save_choice(folder, choice)
             state = moved.state or layout.chain.state()
             result = pull_result(str(alias), moved, lambda: state)
-            # Before the dataset appears: without this it would look like one that was made here, and never be pulled
-            # again.
+            # Stored before the dataset appears: without it, the copy would look like a local dataset, and would never
+            # be pulled again.
             Aliases.of(folder).add("pull", ref)
             seen_heads_of(folder).remember(url, moved.source_head)
             with self._storage.editing():
@@ -248,9 +251,9 @@ class Transfers(KnownRemotes):
     def _pull_into(
         self, dataset: StoredDataset, ref: str, url: str, limits: CopyLimits, progress: ProgressSink
     ) -> PullResult:
-        """Bring an existing dataset up to date with a place, and remember the place unless the dataset was made here.
+        """Update an existing dataset from a remote; store the remote location unless the dataset was created here.
 
-        A dataset that was made here has a source or a query, which would then never run again.
+        A dataset created here has a source or a query, which would not run again if it had a pull location.
         """
         with dataset.writing() as locked:
             result = self.pull(locked, url, limits, progress=progress)
@@ -271,22 +274,22 @@ class Transfers(KnownRemotes):
         public: bool = False,
         files: LinkFilter | None = None,
     ) -> PullResult:
-        """Copy a dataset to another place, and remember the place.
+        """Copy a dataset to a remote location, and store the location.
 
-        A path or URL is that of the dataset itself, unless it ends in a slash: then, and when several datasets are
-        pushed, it is that of a repository.
+        A path or URL names the dataset itself, unless it ends in a slash: then, and when several datasets are pushed,
+            it names a repository.
 
         Args:
             dataset: the dataset.
-            to: the place, None for that of the last push.
+            to: the remote, None for that of the last push.
             several: whether several datasets are pushed, so that `to` is a repository.
             force: whether to overwrite a diverged history.
-            progress: is notified of the progress.
-            public: whether a node shows it to everybody.
+            progress: called with the progress.
+            public: whether a node makes the dataset public.
             files: the choice of linked objects to send; None for all.
 
         Raises:
-            UsageError: the target is a repository, or what should be the repository is a dataset itself.
+            UsageError: the target is a repository, or the repository of the target is a dataset itself.
         """
         name = str(dataset.handle)
         target = self._target(dataset, to, several=several)
@@ -314,20 +317,20 @@ class Transfers(KnownRemotes):
     def _remember_push(
         self, dataset: StoredDataset, to: str | None, target: str, url: str, head: Multihash, *, several: bool
     ) -> Iterator[str]:
-        """Remember the place of a push and its head, and add the dataset to the index there; yield what failed.
+        """Store location and head of a push, and add the dataset to the remote index; yield remarks on failures.
 
-        The push itself has succeeded, so nothing here is an error.
+        The push itself has succeeded, so failures here are no errors.
 
         Args:
             dataset: the dataset.
-            to: the place as the user named it, None for that of the last push.
-            target: the place.
-            url: its URL.
-            head: its new head.
+            to: the remote as given by the user, None for that of the last push.
+            target: the remote.
+            url: URL of the remote.
+            head: the new remote head.
             several: whether several datasets are pushed, so that `to` is a repository.
         """
         try:
-            if to is not None:  # else it is remembered, by an earlier release perhaps with a password
+            if to is not None:  # otherwise it is already stored; an earlier release may have stored a password
                 self.aliases(dataset).add("push", target)
             seen_heads_of(dataset.folder).remember(url, head)
         except OdfError as error:
@@ -344,7 +347,7 @@ class Transfers(KnownRemotes):
         Args:
             dataset: the dataset.
             url: the URL of the pushed dataset.
-            is_in_repository: whether the user named a repository; otherwise only an existing index is updated.
+            is_in_repository: whether the user has named a repository; otherwise only an existing index is updated.
         """
         head = dataset.layout.refs.get(HEAD)
         repository, _, name = url.rpartition("/")
@@ -379,17 +382,17 @@ class Transfers(KnownRemotes):
 
 
 def _fetch_new(url: str, layout: DatasetLayout, options: TransferOptions, progress: BytesProgress) -> TransferResult:
-    """Fetch a dataset into a folder that may contain what an interrupted attempt has fetched.
+    """Fetch a dataset into a folder, which may contain objects from an interrupted attempt.
 
     Args:
         url: URL of the dataset.
         layout: the folder.
         options: the options of the transfer.
-        progress: is notified of the progress.
+        progress: called with the progress.
     """
     head = layout.refs.get(HEAD)
     if head is not None:
-        # An attempt that was interrupted before the dataset appeared may have asked for less: without a head,
-        # everything is checked again, but no object is fetched twice.
+        # The interrupted attempt may have requested less: without a head, everything is checked again, but no object is
+        # fetched twice.
         layout.refs.delete(HEAD, head)
     return fetch_dataset(url, layout, options, progress=progress)

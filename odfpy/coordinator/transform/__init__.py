@@ -1,1 +1,1 @@
-"""Derivative datasets: the new part of their inputs, the engine's run over it, and the history of these runs."""
+"""Derivative datasets: new parts of their inputs, runs of their queries by an engine, and the history of runs."""

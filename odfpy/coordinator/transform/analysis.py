@@ -45,7 +45,7 @@ def analyze(
     state_of: StateOf,
     known: dict[DatasetId, DataSchema | None] | None = None,
 ) -> contract.AnalyzeResponseSuccess | None:
-    """Let the engine analyze a query; return None when the schema of an input cannot be known yet.
+    """Analyze a query with the engine; return None if the schema of an input is not known yet.
 
     Args:
         storage: the workspace, for scratch files.
@@ -53,20 +53,20 @@ def analyze(
         transform: the normalized transform.
         state: the state of the derivative dataset's chain, for its vocabulary.
         state_of: returns the chain state of an input.
-        known: schemas of datasets that are known already; those determined here are added.
+        known: known schemas of datasets; schemas determined here are added.
 
     Raises:
-        InvalidQuery, UnsupportedQuery, NondeterministicQuery: the engine refuses it.
+        InvalidQuery, UnsupportedQuery, NondeterministicQuery: the engine rejects the query.
     """
     return _Expected(storage, engines, state_of, {} if known is None else known).analyzed(transform, state)
 
 
 @dataclass(frozen=True)
 class _Expected:
-    """The schemas that datasets have, or will have once data comes; None when only the data can tell.
+    """Current or future schemas of datasets; None if a schema depends on data that has not arrived.
 
-    A derivative without data gets the schema of its query, for which those of its inputs must be known. However long
-    the chain of derivatives is, each query is analyzed once.
+    A derivative without data gets the schema of its query, which depends on the schemas of its inputs. In chains of
+    derivatives, each query is analyzed once.
     """
 
     storage: Storage
@@ -111,14 +111,14 @@ class _Expected:
         return self.known[dataset_id]
 
     def _derived_from(self, dataset_id: DatasetId) -> list[DatasetId]:
-        """Return the datasets whose schemas have to be known before that of a dataset."""
+        """Return the datasets whose schemas are needed to determine the schema of a dataset."""
         if dataset_id in self.known:
             return []
         state = self.state_of(dataset_id)
         return [] if state.schema is not None else inputs_in(state)
 
     def _found_out(self, state: ChainState) -> DataSchema | None:
-        """Return the schema of a dataset; those of its inputs are known."""
+        """Determine the schema of a dataset; the schemas of its inputs are known."""
         if state.schema is not None:
             return state.schema
         try:
@@ -126,17 +126,17 @@ class _Expected:
                 analysis = self.analyzed(state.set_transform, state)
                 return analysis.output_schema if analysis else None
         except EngineNotFound:
-            return None  # derived from others
+            return None  # cannot be analyzed, like datasets derived from it
         for source in state.sources:
             try:
                 return schema_from_source(source, state, self.engines, self.storage.root)[0]
             except OdfError:
-                return None  # the pull of the source reports its faults
+                return None  # the pull of the source reports its errors
         return None
 
 
 def _with_quotes(transform: SetTransform) -> tuple[TransformSql, str | None]:
-    """Return a transform with the names of its inputs quoted, and a hint which these are; None if all are quoted."""
+    """Return a transform with quoted input names, and a hint about unquoted ones; None if all are quoted."""
     sql = transform.transform
     if sql.engine.lower() not in DIALECTS:
         return sql, None
@@ -153,21 +153,21 @@ def _with_quotes(transform: SetTransform) -> tuple[TransformSql, str | None]:
 def schema_from_source(
     source: Source, state: ChainState, engines: EngineRegistry, root: Path
 ) -> tuple[DataSchema | None, tuple[str, ...]]:
-    """Return the schema of a dataset once rows of a source are in it, as far as it follows from the source alone.
+    """Return the schema of a dataset after its first rows from a source, as far as it follows from the source alone.
 
     Args:
         source: the source of the dataset.
-        state: the state of the dataset, which may have a schema already.
-        engines: the engines, for preprocessing; the query is tried on an input without rows.
+        state: the state of the dataset, which may already have a schema.
+        engines: the engines, for preprocessing; the query is run on an empty input.
         root: the folder that relative paths of the source refer to.
 
     Returns:
-        The schema, None when only the data can tell; and remarks for the user.
+        The schema, None if it depends on the data, and remarks for the user.
 
     Raises:
-        EngineError: the preprocessing query is refused.
+        EngineError: the engine rejects the preprocessing query.
         IngestError: the columns of the result cannot be merged; the message names the column.
-        SchemaError: they do not fit the schema of the dataset; the message names the field.
+        SchemaError: the columns do not fit the schema of the dataset; the message names the field.
     """
     from odfpy.data.schemas.arrow import to_arrow
     from odfpy.ingest.evolve import first_schema, next_schema
@@ -194,7 +194,7 @@ def schema_from_source(
 
 
 def _read_schema(source: Source, root: Path) -> pa.Schema | None:
-    """Return the columns as read: as declared, as this kind of source always has them, or from a local Parquet file."""
+    """Return the columns as read: as declared, as fixed for the kind of source, or from a local Parquet file."""
     from odfpy.data.schemas.arrow import to_arrow
     from odfpy.ingest.read import schema_of
 
@@ -216,7 +216,7 @@ def _read_schema(source: Source, root: Path) -> pa.Schema | None:
 
 
 def _schema_of_file(fetch_step: FetchStep, root: Path) -> pa.Schema | None:
-    """Return the schema of the first file of a source, if it can be read without any transfer."""
+    """Return the schema of the first file of a source, if it can be read without a transfer."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -232,11 +232,11 @@ def _schema_of_file(fetch_step: FetchStep, root: Path) -> pa.Schema | None:
         first = next(iter(fetch(fetch_step, context)), None)
         return None if first is None else plain_schema(pq.read_schema(first.path))
     except (OdfError, OSError, pa.ArrowException):
-        return None  # the pull reports files that are missing or damaged
+        return None  # the pull reports missing or damaged files
 
 
 def _remarks_on_unread(source: Source) -> tuple[str, ...]:
-    """Return remarks on a preprocessing query over columns that are not known yet."""
+    """Return remarks on a preprocessing query whose input columns are not known yet."""
     if source.preprocess is None:
         return ()
     from odfpy.engine.sql.dialects import translate

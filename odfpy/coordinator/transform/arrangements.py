@@ -1,7 +1,7 @@
-"""Storage of the arrangements of derivative datasets, see `odfpy.engine.arrangement`.
+"""Storage of the arrangements of derivative datasets; see `odfpy.engine.arrangement`.
 
-Each dataset has a folder, `.odf/cache/<dataset>/arrangement/<block>`, named by the block of its last run. So its
-content belongs to that exact state of the dataset, whatever has happened to the head since.
+The arrangement of a dataset is the folder `.odf/cache/<dataset>/arrangement/<block>`, named by the block of its last
+run. So it belongs to exactly this state of the dataset, even if the head has moved since.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ _COMING: Final = "coming"
 
 
 def arrangement_at(dataset: StoredDataset, head: Multihash | None) -> Path | None:
-    """Return the arrangement of a dataset at a block; None if there is none."""
+    """Return the arrangement of a dataset at a block, None if it does not exist."""
     folder = dataset.cache / _FOLDER / str(head)
     return folder if folder.is_dir() else None
 
 
-def move(made: Path, before: Path | None, target: Path) -> None:
-    """Move the files that a run has left into a folder, together with the earlier runs that it still uses.
+def move(written: Path, before: Path | None, target: Path) -> None:
+    """Move the output of a run into a folder, together with the files of earlier runs that it refers to.
 
     Args:
-        made: the folder that the engine has written.
+        written: the folder that the engine has written.
         before: the folder that the run was given.
         target: the folder, whose previous content is removed.
 
@@ -37,28 +37,28 @@ def move(made: Path, before: Path | None, target: Path) -> None:
         OSError: the files cannot be moved.
     """
     shutil.rmtree(target, ignore_errors=True)
-    shutil.move(made, target)
+    shutil.move(written, target)
     for name in listed_runs(target) or ():
         if before is not None and not (target / name).is_file():
             (before / name).rename(target / name)
 
 
-def take_over(dataset: StoredDataset, made: Path, before: Path | None, head: Multihash) -> None:
-    """Replace the arrangement with the one a run produced. A cache: failures to write are ignored.
+def take_over(dataset: StoredDataset, written: Path, before: Path | None, head: Multihash) -> None:
+    """Replace the arrangement with that of a run. It is a cache: write errors are ignored.
 
     Args:
         dataset: the dataset, whose lock the caller holds.
-        made: the folder that the engine has written, which may be missing.
+        written: the folder that the engine has written, which may be missing.
         before: the folder that the run was given, None for none.
         head: the block of the run.
     """
     place = dataset.cache / _FOLDER
     with suppress(OSError):
-        if listed_runs(made) is not None:
+        if listed_runs(written) is not None:
             place.mkdir(parents=True, exist_ok=True)
-            move(made, before, place / _COMING)
+            move(written, before, place / _COMING)
             (place / _COMING).rename(place / str(head))
-    # An arrangement that was not taken over belongs to an older block, and is of no use.
+    # An arrangement that was not replaced belongs to an older block, and is useless.
     with suppress(OSError):
         for folder in place.iterdir():
             if folder.name != str(head):

@@ -1,4 +1,4 @@
-"""Checks of a dataset before it is made or changed: its queries are tried on inputs without rows."""
+"""Checks of a dataset before it is created or changed: its queries are analyzed, or run on empty inputs."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ _LATER: Final = "the query will be checked when all inputs exist"
 
 
 def check_sources(state: ChainState, engines: EngineRegistry, storage: Storage) -> tuple[str, ...]:
-    """Try the sources of a root dataset: schema, preprocessing query, merge strategy, and the recorded schema.
+    """Check the sources of a root dataset: schema, preprocessing query, merge strategy, and the recorded schema.
 
-    A new dataset may have a source that cannot be ingested yet: it is added as it is, with a remark. A dataset with
-    data must not be broken.
+    A new dataset may have a source that cannot be ingested yet: it is added, with a remark. A dataset with data must
+    remain usable.
 
     Args:
         state: the state of its chain.
@@ -39,7 +39,7 @@ def check_sources(state: ChainState, engines: EngineRegistry, storage: Storage) 
         Remarks for the user.
 
     Raises:
-        EngineError, IngestError, SchemaError: a fault for which the next pull would fail, whatever the data.
+        EngineError, IngestError, SchemaError: an error that would make the next pull fail for any data.
     """
     remarks = [remark for source in state.sources for remark in _remarks(source, state, engines, storage.root)]
     return tuple(dict.fromkeys(remarks))
@@ -57,11 +57,11 @@ def _remarks(source: Source, state: ChainState, engines: EngineRegistry, root: P
 
 
 def remarks_on_sources(before: ChainState, after: ChainState) -> tuple[str, ...]:
-    """Return how a change of sources affects the data ingested so far.
+    """Return remarks on the effect of changed sources on data that was already ingested.
 
     Args:
         before: the state of a root dataset.
-        after: its state with the new sources.
+        after: the state with the new sources.
     """
     return (*_on_other_sources(before, after), *_on_coarser_key(before, after))
 
@@ -81,7 +81,7 @@ def _on_other_sources(before: ChainState, after: ChainState) -> tuple[str, ...]:
 
 
 def _on_coarser_key(before: ChainState, after: ChainState) -> tuple[str, ...]:
-    """Return a remark if several current rows may have the same new key, by which later ones will correct them."""
+    """Return a remark if current rows may have equal new keys, so that later rows correct only one of them."""
     if not before.num_records or all(isinstance(source.merge, MergeLedger) for source in after.sources):
         return ()
     old, new = before.primary_key, after.primary_key
@@ -103,22 +103,22 @@ def check_transform(
     absent: Mapping[DatasetId, str],
     known: dict[DatasetId, DataSchema | None],
 ) -> tuple[str, ...]:
-    """Let the engine analyze the query of a derivative dataset.
+    """Analyze the query of a derivative dataset with the engine.
 
     Args:
         state: the state of the dataset.
         engines: the engines of the workspace.
         storage: the workspace, for scratch files.
         state_of: returns the chain state of an input.
-        absent: remarks on missing inputs, by the placeholder ids that stand for them.
-        known: schemas of datasets that are known already; those determined here are added.
+        absent: remarks on missing inputs, by placeholder id.
+        known: known schemas of datasets; schemas determined here are added.
 
     Returns:
         Remarks for the user.
 
     Raises:
-        InvalidQuery, UnsupportedQuery, NondeterministicQuery: the engine refuses the query.
-        EngineNotFound: there is no such engine.
+        InvalidQuery, UnsupportedQuery, NondeterministicQuery: the engine rejects the query.
+        EngineNotFound: the engine does not exist.
         SchemaError: the result does not fit the schema of the dataset; the message names the field.
     """
     transform = state.set_transform
@@ -135,25 +135,28 @@ def check_transform(
     if remarks:
         return (*remarks, _LATER)
     try:
-        found = analyze(storage, engines, transform, state, state_of, known)
+        analysis = analyze(storage, engines, transform, state, state_of, known)
     except DatasetNotFound:
         if not absent:
             raise
         return (_LATER,)  # a dataset that its inputs are derived from is missing
-    if found is None:
+    if analysis is None:
         return ("the query will be checked at the first pull, when the schema of its inputs is known",)
-    if state.schema is not None and found.output_schema is not None:
-        made = (state.vocab.offset_column, state.vocab.operation_type_column)  # the types of these are retained
-        recorded, result = _without(state.schema, made), _without(found.output_schema, made)
+    if state.schema is not None and analysis.output_schema is not None:
+        system_columns = (
+            state.vocab.offset_column,
+            state.vocab.operation_type_column,
+        )  # the types of these are retained
+        recorded, result = _without(state.schema, system_columns), _without(analysis.output_schema, system_columns)
         extend_with_result(recorded, new_fields_optional(recorded, result))
     may_correct = any(
         _may_correct(state_of(item.dataset_ref)) for item in transform.inputs if isinstance(item.dataset_ref, DatasetId)
     )
-    return (*found.notes, *_on_change(state, found, may_correct=may_correct), *_on_version(transform, engines))
+    return (*analysis.notes, *_on_change(state, analysis, may_correct=may_correct), *_on_version(transform, engines))
 
 
 def _on_version(transform: SetTransform, engines: EngineRegistry) -> tuple[str, ...]:
-    """Return a remark if the author asks for another version of the engine."""
+    """Return a remark if the manifest requests another version of the engine."""
     asked, engine = transform.transform.version, engines.get(transform.transform.engine)
     if asked is None or asked.startswith(OUR_ENGINES):
         return ()
@@ -163,11 +166,11 @@ def _on_version(transform: SetTransform, engines: EngineRegistry) -> tuple[str, 
     return (f"the query asks for version {asked} of {engine.name}; it will be run with {engine.version}",)
 
 
-def _on_change(state: ChainState, found: AnalyzeResponseSuccess, *, may_correct: bool) -> tuple[str, ...]:
-    """Return remarks on what a changed query means for the rows so far."""
+def _on_change(state: ChainState, analysis: AnalyzeResponseSuccess, *, may_correct: bool) -> tuple[str, ...]:
+    """Return remarks on the effect of a changed query on existing rows."""
     if not state.query_changed:
         return ()
-    if any(step.query_class != ROW_BY_ROW for step in found.steps):
+    if any(step.query_class != ROW_BY_ROW for step in analysis.steps):
         return ("the query has changed: the next pull corrects the rows so far",)
     stays = "the query has changed, row by row: it applies to new rows; earlier rows stay"
     return (stays, _TAKES_BACK_OTHERS) if may_correct else (stays,)
@@ -180,7 +183,7 @@ _TAKES_BACK_OTHERS: Final = (
 
 
 def _may_correct(state: ChainState) -> bool:
-    """Return whether a dataset may retract or correct rows; those with an append-only source never do."""
+    """Return whether a dataset may retract or correct rows; datasets with append-only sources never do."""
     if state.kind is not DatasetKind.ROOT:
         return True
     return any(not isinstance(source.merge, (MergeAppend, MergeLedger)) for source in state.sources)

@@ -30,8 +30,8 @@ class _Change:
 
     Attributes:
         events: the new events.
-        data: the new rows, if there are any.
-        checkpoint: the checkpoint of the run, if there is one.
+        data: the slice of new rows, None if there are none.
+        checkpoint: the checkpoint of the run, None if there is none.
     """
 
     events: list[MetadataEvent]
@@ -46,16 +46,16 @@ def _change(
     response: contract.TransformResponseSuccess,
     set_transform: SetTransform,
 ) -> _Change | None:
-    """Return the changes that a run makes to a dataset; None if it makes none.
+    """Return the changes that a run makes to a dataset; None if there are none.
 
     Args:
         state: the state of the dataset.
-        inputs: the intervals of the inputs that were read.
+        inputs: the input intervals that were read.
         request: the request to the engine.
         response: the response of the engine.
         set_transform: the transform, with the version of the engine that ran it.
     """
-    # The transform with its engine version precedes, in the chain, the data that it has made.
+    # In the chain, the transform with its engine version precedes the data that it has produced.
     events: list[MetadataEvent] = [] if set_transform == state.set_transform else [set_transform]
     schema = _schema_to_set(state.schema, response.output_schema)
     if schema is not None:
@@ -63,8 +63,8 @@ def _change(
     data, checkpoint = _new_data(response), checkpoint_of(Path(request.new_checkpoint_path))
     watermark = watermark_after(state, response)
     if data is None and checkpoint is None and (watermark is None or not have_new_blocks(inputs)):
-        # A block that only advances the inputs is not valid. The first schema is committed nevertheless, so that
-        # queries and derivatives work with a dataset that has no rows yet.
+        # A block that only advances the inputs is invalid. A first schema is committed nevertheless, so that queries
+        # and derivatives can use a dataset without rows.
         return _Change(events, None, None) if schema is not None and state.schema is None else None
     events.append(
         ExecuteTransform(
@@ -100,13 +100,13 @@ def commit_run(
     """Commit the result of a run to a dataset.
 
     Args:
-        dataset: the dataset, whose lock the caller holds.
+        dataset: the dataset; its lock is required.
         state: the state before the run.
-        inputs: the intervals of the inputs that were read.
+        inputs: the input intervals that were read.
         request: the request to the engine.
         response: the response of the engine.
         set_transform: the transform, with the version of the engine that ran it.
-        replacing: the head, if the run follows another block.
+        replacing: the current head, if the run follows another block.
     """
     change = _change(state, inputs, request, response, set_transform)
     if change is None:
@@ -139,14 +139,14 @@ def commit_run(
 
 
 def _counts(request: contract.TransformRequest, response: contract.TransformResponseSuccess) -> dict[str, int]:
-    """Return how many input rows were read, how many of them came late, and how many were ignored for that."""
+    """Return the number of input rows that were read, that were late, and that were ignored for being late."""
     intervals = [source.offset_interval for source in request.query_inputs if source.offset_interval is not None]
     read = sum(interval.num_rows for interval in intervals)
     return {"read": read, "late": response.late_rows, "ignored": response.ignored_rows} if read else {}
 
 
 def _schema_to_set(recorded: DataSchema | None, output: DataSchema | None) -> DataSchema | None:
-    """Return the schema to record with this run, None when the recorded one is still valid."""
+    """Return the schema to record with this run, None if the recorded one is still valid."""
     if output is None or recorded is None:
         return output
     extended = with_primary_key(extend_with_result(recorded, output), primary_key_of(output))
@@ -154,7 +154,7 @@ def _schema_to_set(recorded: DataSchema | None, output: DataSchema | None) -> Da
 
 
 def checkpoint_of(path: Path) -> Checkpoint | None:
-    """Return the chain's description of a checkpoint, None if there is no such file."""
+    """Return hash and size of a checkpoint file, None if the file does not exist."""
     if not path.is_file():
         return None
     with stage("hash"), path.open("rb") as file:
@@ -162,8 +162,8 @@ def checkpoint_of(path: Path) -> Checkpoint | None:
 
 
 def watermark_after(state: ChainState, response: contract.TransformResponseSuccess) -> Timestamp | None:
-    """Return the watermark to record with a run: the engine's, unless that of the dataset is later.
+    """Return the watermark to record with a run: the engine's, unless the dataset already has a later one.
 
-    It can be later after a change of the query or of an input; watermarks never go back.
+    The latter may happen after a change of the query or of an input; watermarks never go back.
     """
     return max((mark for mark in (state.watermark, response.new_watermark) if mark is not None), default=None)

@@ -1,10 +1,10 @@
-"""Empty runs: without rows, checkpoint and watermark a run commits nothing, or only the first schema.
+"""Records of empty runs. A run without rows, checkpoint and watermark commits nothing, or only the first schema.
 
-A block that only advances the inputs is not valid. So the run is noted beside the chain, and the dataset does not seem
-to be out of date: because of the inputs that it has read, or of a changed query that it has applied (that of a
-row-by-row transform concerns future rows only). Without the note, it runs once more.
+A block that only advances the inputs is invalid. So the run is recorded outside of the chain. Then the dataset does not
+seem to be out of date because of inputs that were read, or because of a changed query that was applied (the query of a
+row-by-row transform only affects future rows). Without the record, the run is repeated once.
 
-    empty-run    in the dataset's cache: the head after the run, and the last block that it has read of each input
+    empty-run    in the dataset's cache: the head after the run, and the last block read from each input
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from odfpy.data.multihash import Multihash
 
 
 def unread_inputs(dataset: StoredDataset, state: ChainState, inputs: Sequence[InputInterval]) -> list[InputInterval]:
-    """Return the inputs with blocks that the next run would be the first to read.
+    """Return the inputs with blocks that no run has read.
 
     Args:
         dataset: the dataset.
         state: the state of its chain.
-        inputs: the parts of its inputs since the last run in the chain.
+        inputs: the input intervals since the last run in the chain.
     """
     new = [item for item in inputs if item.interval.new_block_hash is not None]
     return [] if new and _noted(dataset) == _note(state.head, inputs) else new
@@ -46,8 +46,8 @@ def note_empty_run(dataset: StoredDataset, head: Multihash | None, inputs: Seque
 
     Args:
         dataset: the dataset.
-        head: its head after the run.
-        inputs: the parts of its inputs that were read.
+        head: the head after the run.
+        inputs: the input intervals that were read.
     """
     with suppress(OSError):
         dataset.cache.mkdir(parents=True, exist_ok=True)

@@ -10,7 +10,7 @@ from odfpy.settings.sections import EngineSection
 
 
 def engine_registry(storage: Storage, config: Config) -> EngineRegistry:
-    """Return the registry of engines; no engine is started before it is used."""
+    """Return the registry of engines; engines are started on first use."""
     return EngineRegistry.standard(storage.engine_run, engine_settings(storage, config))
 
 
@@ -38,9 +38,9 @@ def _absolute(storage: Storage, path: str | None) -> str | None:
 
 
 def why_unconfined(storage: Storage, config: Config) -> str | None:
-    """Return why the engine of a workspace would not be fully sandboxed; None if it would be.
+    """Return the reason why the engine of a workspace would not be fully sandboxed; None if it would be.
 
-    To find out, a sandbox is built in a separate process.
+    This builds a sandbox in a separate process to test it.
     """
     from odfpy.sandbox.check import sandbox_obstacle
 

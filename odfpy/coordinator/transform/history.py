@@ -1,4 +1,4 @@
-"""The past runs of a derivative dataset according to its chain: what each of them read, as requests to an engine."""
+"""The past runs of a derivative dataset, reconstructed from its chain as requests to an engine."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ class TransformRun:
     """One run of a derivative.
 
     Attributes:
-        storage: the workspace, which has the inputs.
+        storage: the workspace of dataset and inputs.
         dataset: the derivative.
-        block: the block that it committed.
+        block: the block committed by the run.
         event: the event of that block.
-        before: the chain state before it.
+        before: the chain state before the block.
     """
 
     storage: Storage
@@ -42,28 +42,28 @@ class TransformRun:
 
     @cached_property
     def inputs(self) -> list[InputInterval]:
-        """Return the intervals of the inputs that it read.
+        """Return the input intervals that the run has read.
 
         Raises:
             DatasetNotFound: an input is not in the workspace.
-            InputDiverged: the history of an input no longer contains what was read.
+            InputDiverged: an input no longer contains the interval.
         """
         return recorded_intervals(self.storage, self.dataset, self.set_transform, self.event)
 
     def request(self, scratch: Path) -> contract.TransformRequest:
-        """Return the request of that run, with the history of the inputs and without a checkpoint."""
+        """Return the request of the run, with the history of its inputs and without a checkpoint."""
         time = self.block.block.system_time
         request = make_request(self.dataset, self.set_transform, self.before, self.inputs, time, scratch, None)
         needed = contract.TransformResponseNeedsHistory(tuple(range(len(self.inputs))))
         return with_history(request, self.inputs, needed, self.dataset, self.before)
 
     def has(self, offset: int) -> bool:
-        """Return whether the run added a row."""
+        """Return whether the run added the row at an offset."""
         data = self.event.new_data
         return data is not None and data.offset_interval.start <= offset <= data.offset_interval.end
 
     def has_read(self, number: int, offset: int) -> bool:
-        """Return whether a row of an input was there by the time of the run."""
+        """Return whether a row of an input existed at the time of the run."""
         end = self.event.query_inputs[number].last_offset
         return end is not None and offset <= end
 
@@ -75,18 +75,18 @@ class TransformRun:
 
 
 def runs_of(storage: Storage, dataset: StoredDataset) -> list[TransformRun]:
-    """Return the runs of a derivative, the oldest first."""
-    found, state = [], ChainState()
+    """Return the runs of a derivative, oldest first."""
+    runs, state = [], ChainState()
     for hashed in dataset.chain.in_order():
         event = hashed.block.event
         if isinstance(event, ExecuteTransform):
-            found.append(TransformRun(storage, dataset, hashed, event, state))
+            runs.append(TransformRun(storage, dataset, hashed, event, state))
         state = state.after(hashed)
-    return found
+    return runs
 
 
 def together(runs: Sequence[TransformRun], scratch: Path) -> tuple[contract.TransformRequestInput, ...]:
-    """Return the inputs of several runs of one row-by-row query, as if a single run had read them."""
+    """Return the inputs of several runs of a row-by-row query, combined as if read by a single run."""
     each = [run.request(scratch).query_inputs for run in runs]
     return tuple(_together(parts) for parts in zip(*each, strict=True))
 

@@ -1,4 +1,4 @@
-"""The intervals of inputs that a run of a derivative covers, checked against the history of the inputs."""
+"""The input intervals of a derivative's runs, validated against the history of the inputs."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from odfpy.values import dataclass
 
 
 class InputDiverged(EngineError, code="E640"):
-    """An input has another history than the one that a dataset was derived from."""
+    """An input no longer has the history that a derivative has read."""
 
 
 @dataclass(frozen=True, slots=True)
 class InputInterval:
-    """An input dataset, and the part of it that a run covers."""
+    """An input dataset, and the interval of it that a run processes."""
 
     dataset: StoredDataset
     alias: str
@@ -29,7 +29,7 @@ def input_of(storage: Storage, item: TransformInput) -> StoredDataset:
     """Return the dataset of an input of a transform.
 
     Raises:
-        DatasetNotFound: it is not in the workspace.
+        DatasetNotFound: the dataset is not in the workspace.
     """
     try:
         return storage.get(item.dataset_ref)
@@ -44,17 +44,17 @@ def input_of(storage: Storage, item: TransformInput) -> StoredDataset:
 def new_intervals(
     storage: Storage, dataset: StoredDataset, set_transform: SetTransform, state: ChainState
 ) -> list[InputInterval]:
-    """Return what is new in each input since the last run.
+    """Return the new interval of each input since the last run.
 
     Args:
         storage: the workspace.
-        dataset: the dataset.
-        set_transform: its transform.
+        dataset: the derivative.
+        set_transform: the transform of the derivative.
         state: the state of its chain.
 
     Raises:
         DatasetNotFound: an input is not in the workspace.
-        InputDiverged: the history of an input no longer contains what was read before.
+        InputDiverged: the history of an input no longer contains the last block that was read.
     """
     previous = {item.dataset_id: item for item in state.query_inputs}
     intervals = []
@@ -78,7 +78,7 @@ def new_intervals(
 
 
 def without_data(inputs: Iterable[InputInterval]) -> list[str]:
-    """Return the names of the inputs without a schema: before their first data, nothing can be derived."""
+    """Return the names of inputs without a schema: nothing can be derived before their first data."""
     return [str(item.dataset.handle) for item in inputs if item.dataset.state.schema is None]
 
 
@@ -90,17 +90,17 @@ def have_new_blocks(inputs: Iterable[InputInterval]) -> bool:
 def recorded_intervals(
     storage: Storage, dataset: StoredDataset, set_transform: SetTransform, event: ExecuteTransform
 ) -> list[InputInterval]:
-    """Return the interval that a run covered of each input, which the input must still have.
+    """Return the input intervals that a run has processed; the inputs must still have them.
 
     Args:
-        storage: the workspace, which has the inputs.
+        storage: the workspace of dataset and inputs.
         dataset: the dataset.
-        set_transform: its transform.
-        event: the run.
+        set_transform: the transform of the dataset.
+        event: the event of the run.
 
     Raises:
         DatasetNotFound: an input is not in the workspace.
-        InputDiverged: an input no longer has what was covered.
+        InputDiverged: an input no longer has its interval.
     """
     intervals = [
         InputInterval(input_of(storage, declared), declared.alias or "", item)
@@ -108,8 +108,8 @@ def recorded_intervals(
     ]
     for covered in intervals:
         last = covered.interval.last_block_hash
-        # It is enough that the block exists: what was covered can be read until `odf gc` runs, even if the head has
-        # another history. `odf verify` remarks on that.
+        # It suffices that the block exists: the interval can be read until `odf gc` runs, even if the head has another
+        # history. `odf verify` reports that.
         if last is not None and last not in covered.dataset.layout.blocks:
             raise _diverged(dataset, covered.dataset, last)
     return intervals

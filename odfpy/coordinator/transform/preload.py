@@ -1,4 +1,4 @@
-"""Background imports: modules that a commit needs are loaded while the engine works."""
+"""Background imports: load modules for a commit while the engine works."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ _FOR_A_COMMIT: Final = (
 
 @cache
 def preload_commit_modules() -> None:
-    """Start to import the modules needed for a commit, once, in a separate thread."""
+    """Start to import the modules for a commit in a separate thread; later calls do nothing."""
     Thread(target=_load, name="imports for a commit", daemon=True).start()
 
 
 def _load() -> None:
     for name in _FOR_A_COMMIT:
-        with suppress(Exception):  # the importing thread that needs the module gets the error
+        with suppress(Exception):  # the thread that needs the module gets the error
             import_module(name)

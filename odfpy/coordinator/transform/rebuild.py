@@ -1,7 +1,7 @@
-"""Rebuilding of derivatives whose inputs have another history now: the divergence is reported, or they are rebuilt.
+"""Update and rebuild of derivatives: if an input has diverged, either report it, or rebuild the derivative.
 
-A rebuild drops the runs of a derivative, and retains everything else: its id, queries, schema, description. The first
-run of its new history is made before its head moves, so that an error or a kill leaves it as it was.
+A rebuild drops the runs of a derivative, and retains everything else: id, queries, schema, description. The first run
+    of the new history is done before the head moves, so that an error or a crash leaves the derivative unchanged.
 """
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ from odfpy.coordinator.transform.run import EngineFor, transform_dataset
 
 
 def update_derivative(storage: Storage, dataset: StoredDataset, engine_for: EngineFor, *, reset: bool) -> PullResult:
-    """Run the query of a derivative over what is new; the caller holds the dataset's lock.
+    """Run the query of a derivative over new input data; requires the dataset's lock.
 
     Args:
         storage: the workspace.
         dataset: the derivative.
         engine_for: returns the engine of a query.
-        reset: whether to rebuild it when an input has another history now.
+        reset: whether to rebuild the derivative if an input has diverged.
 
     Raises:
-        InputDiverged: an input has another history, and no rebuild was asked for.
+        InputDiverged: an input has diverged, and `reset` is false.
         OdfError: nothing was committed.
     """
     try:
@@ -39,8 +39,8 @@ def update_derivative(storage: Storage, dataset: StoredDataset, engine_for: Engi
 def _rebuild(storage: Storage, dataset: StoredDataset, engine_for: EngineFor, reason: InputDiverged) -> PullResult:
     old_head = dataset.state.head
     rewriting = without_data(dataset)
-    # The run follows these blocks, and may read them. If it fails, no reference reaches them, and `odf gc` removes them
-    # with their signatures.
+    # The run follows these blocks, and may read them. If it fails, they are unreachable, and `odf gc` removes them with
+    # their signatures.
     rewriting.store()
     dataset.sign_blocks(rewriting.new)
     result = transform_dataset(storage, dataset, engine_for, state=rewriting.state, replacing=rewriting.old_head)

@@ -1,10 +1,10 @@
-"""Runs of a derivative dataset's query: new part of the inputs, work of the engine, commit.
+"""Runs of a derivative dataset's query: find new input data, run the engine, commit its output.
 
-A pull and a verification make the same request for the same intervals of the inputs; so a replay can be compared with
-what was recorded.
+A pull and a verification create the same request for the same input intervals, so that a replay can be compared with
+the recorded result.
 
-    1. see which blocks and rows of each input are new
-    2. describe them to the engine, together with the last checkpoint
+    1. determine the new blocks and rows of each input
+    2. describe them in a request to the engine, together with the last checkpoint
     3. run the engine in a scratch folder
     4. commit slice, checkpoint, schema and ExecuteTransform in one step
 """
@@ -42,7 +42,7 @@ from odfpy.errors import (
 from odfpy.stages import stage
 
 OUR_ENGINES = "odfpy-"
-"""Prefix of the version strings of our engines."""
+"""Prefix of the version strings of odfpy's engines."""
 
 EngineFor = Callable[[TransformSql], Engine]
 
@@ -59,17 +59,17 @@ def transform_dataset(
     state: ChainState | None = None,
     replacing: Multihash | None = None,
 ) -> PullResult:
-    """Bring a derivative dataset up to date with its inputs; the caller holds the dataset's lock.
+    """Update a derivative dataset from its inputs; requires the dataset's lock.
 
     Args:
         storage: the workspace.
         dataset: the derivative.
         engine_for: returns the engine of a query.
-        state: the state that the run follows, by default that at the head.
-        replacing: the head, if the run follows another block.
+        state: the state that the run follows; that of the head by default.
+        replacing: the current head, if the run follows another block.
 
     Raises:
-        InputDiverged: the history of an input no longer contains what was read before.
+        InputDiverged: the history of an input no longer contains the last block that was read.
         OdfError: nothing was committed.
     """
     state = state or dataset.state
@@ -104,7 +104,7 @@ def transform_dataset(
 
 
 def with_version(set_transform: SetTransform, version: str) -> SetTransform:
-    """Return the transform with the version of the engine that runs it, unless the author asks for a version."""
+    """Return the transform with the version of the engine that runs it, unless the manifest requests a version."""
     recorded = set_transform.transform.version
     if recorded is not None and not recorded.startswith(OUR_ENGINES):
         return set_transform
@@ -112,10 +112,10 @@ def with_version(set_transform: SetTransform, version: str) -> SetTransform:
 
 
 def require_transform(dataset: StoredDataset, state: ChainState) -> SetTransform:
-    """Return the transform in force.
+    """Return the current transform.
 
     Raises:
-        EngineError: there is none.
+        EngineError: there is no transform.
     """
     if state.set_transform is None:
         raise EngineError(
@@ -134,16 +134,16 @@ def make_request(
     scratch: Path,
     checkpoint: Path | None,
 ) -> contract.TransformRequest:
-    """Return the request for a run on top of a state of the dataset, with the checkpoint if there is one.
+    """Return the request for a run on top of a state of the dataset.
 
     Args:
         dataset: the dataset.
-        set_transform: its transform.
-        state: the state of its chain.
-        inputs: the interval to process of each input.
-        system_time: the time of the run.
+        set_transform: the transform of the dataset.
+        state: the state of the chain before the run.
+        inputs: the input intervals to process.
+        system_time: system time of the run.
         scratch: a folder for temporary files.
-        checkpoint: the checkpoint before the run, None if it is not at hand.
+        checkpoint: the checkpoint before the run, None if it is not available.
     """
     return contract.TransformRequest(
         dataset_id=dataset.handle.id,
@@ -162,7 +162,7 @@ def make_request(
 
 
 def _request_input(item: InputInterval) -> contract.TransformRequestInput:
-    """Describe an interval of an input to the engine.
+    """Describe an interval of an input for the engine.
 
     Raises:
         InputNotReady: the input has no schema yet.
@@ -187,7 +187,7 @@ def _request_input(item: InputInterval) -> contract.TransformRequestInput:
         paths = slice_paths(item.dataset.layout.data, slices, of=item.dataset.handle)
         new_blocks = chain.in_order(interval.last_block_hash, after=before)
         arrivals = _arrivals(slices, paths, watermarks_before(new_blocks, prev_watermark))
-    # Include the watermark from before the interval, so that engines need not remember it.
+    # Include the last watermark before the interval, so that engines need not store it.
     watermarks = tuple(contract.Watermark(system, event) for system, event in watermark_times(blocks)[-1:])
     return contract.TransformRequestInput(
         dataset_id=item.dataset.handle.id,
@@ -208,16 +208,16 @@ def _request_input(item: InputInterval) -> contract.TransformRequestInput:
 def _arrivals(
     slices: Sequence[SliceOfBlock], paths: Sequence[Path], watermarks: Mapping[Multihash, Timestamp]
 ) -> tuple[contract.Arrival, ...]:
-    """Return the watermarks at which slices came, for the engine."""
+    """Return the watermarks at the arrival of slices, for the engine."""
     pairs = zip(paths, (watermarks.get(item.data.physical_hash) for item in slices), strict=True)
     return tuple(contract.Arrival(str(path), watermark) for path, watermark in pairs if watermark is not None)
 
 
 def last_checkpoint(dataset: StoredDataset, state: ChainState) -> Path | None:
-    """Return the checkpoint of the last run; None if there is none, since it can be recomputed.
+    """Return the checkpoint of the last run; None if it does not exist, since it can be recomputed.
 
     Raises:
-        HashMismatch: it is damaged.
+        HashMismatch: the checkpoint is damaged.
     """
     recorded = state.checkpoint
     path = dataset.layout.checkpoints.local_path(recorded.physical_hash) if recorded else None
@@ -238,12 +238,12 @@ def with_history(
     dataset: StoredDataset,
     state: ChainState,
 ) -> contract.TransformRequest:
-    """Return the request with the slices before the intervals of some inputs, and perhaps those of the output.
+    """Return the request with the slices before the intervals of inputs and, if requested, those of the output.
 
     Args:
         request: the request without history.
-        inputs: the interval to process of each input.
-        needed: the response that asks for history.
+        inputs: the input intervals to process.
+        needed: the response that requests history.
         dataset: the dataset.
         state: the state of its chain.
     """
@@ -275,17 +275,17 @@ def run(
     dataset: StoredDataset,
     state: ChainState,
 ) -> contract.TransformResponseSuccess:
-    """Run the engine; provide earlier rows if it requests them.
+    """Run the engine; if it requests earlier rows, provide them and run it again.
 
     Args:
         engine: the engine.
         request: the request, from `make_request`.
-        inputs: the intervals that the request was made for.
-        dataset: the dataset that the request was made for.
-        state: the state that the request was made for.
+        inputs: the input intervals of the request.
+        dataset: the dataset of the request.
+        state: the state of the chain before the run.
 
     Raises:
-        InvalidQuery, UnsupportedQuery, NondeterministicQuery, EngineError: raised by the engine.
+        InvalidQuery, UnsupportedQuery, NondeterministicQuery, EngineError: the engine rejects the query, or fails.
     """
     response = engine.transform(request)
     if isinstance(response, contract.TransformResponseNeedsHistory):

@@ -22,7 +22,7 @@ from odfpy.files import replace_file
 
 
 def watermark_times(blocks: Iterable[HashedBlock]) -> list[tuple[Timestamp, Timestamp]]:
-    """Return the changes of the watermark: pairs of system time and event time, in the order of the blocks."""
+    """Return the changes of the watermark, as pairs of system time and event time in the order of the blocks."""
     moves: list[tuple[Timestamp, Timestamp]] = []
     for hashed in blocks:
         event = hashed.block.event
@@ -37,18 +37,18 @@ def watermarks_before(blocks: Iterable[HashedBlock], watermark: Timestamp | None
     """Return the watermark before the block of each slice, by physical hash of the slice.
 
     Args:
-        blocks: blocks of a dataset, the oldest first.
-        watermark: the watermark before the first of them.
+        blocks: blocks of a dataset, oldest first.
+        watermark: the watermark before the first block.
     """
-    found = {}
+    watermarks = {}
     for hashed in blocks:
         event = hashed.block.event
         data = new_data_of(event)
         if data is not None and watermark is not None:
-            found[data.physical_hash] = watermark
+            watermarks[data.physical_hash] = watermark
         if isinstance(event, (AddData, ExecuteTransform)) and event.new_watermark is not None:
             watermark = event.new_watermark if watermark is None else max(watermark, event.new_watermark)
-    return found
+    return watermarks
 
 
 def schema_file(folder: WorkspaceFolder, schema: DataSchema) -> Path:
@@ -78,7 +78,7 @@ def _schema_name(schema: Multihash, content: bytes) -> str:
 
 
 def columns_changed(chain: MetadataChain, interval: ExecuteTransformInput) -> bool:
-    """Return whether an input gained or lost columns in an interval: then `*` means something else than before."""
+    """Return whether an input gained or lost columns in an interval, which changes the meaning of `*`."""
     before, now = interval.prev_block_hash, interval.new_block_hash
     if before is None or now is None:
         return False

@@ -1,4 +1,4 @@
-"""Validation of arguments that programs pass to a workspace: clear errors instead of ones from deep inside."""
+"""Validation of arguments of a workspace's methods, so that programs get clear errors instead of internal ones."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ _TYPES: Final[dict[str, tuple[type, ...]]] = {
 
 
 def with_checked_arguments(owner: _Class) -> _Class:
-    """Make the public methods of a class check arguments whose annotations are plain types.
+    """Decorate a class: its public methods check arguments whose annotations are plain types.
 
-    They check arguments of other types, such as sequences of names, themselves.
+    Arguments of other types, such as sequences of names, are checked by the methods themselves.
     """
     for name, member in list(vars(owner).items()):
         if isfunction(member) and not name.startswith("_"):
@@ -48,7 +48,7 @@ def _checked(method: Callable[..., Any]) -> Callable[..., Any]:
     def call(*args: Any, **kwargs: Any) -> Any:
         for name, value in (*zip(names, args, strict=False), *kwargs.items()):
             kinds = checked.get(name)
-            # True is an int for Python, but no number of rows.
+            # True is an int in Python, but not a valid number of rows.
             if kinds is not None and not (isinstance(value, kinds) and (type(value) is not bool or bool in kinds)):
                 wanted = (
                     method.__annotations__[name].replace("int", "a whole number, at least 0").replace(" | ", " or ")
@@ -63,6 +63,6 @@ def _checked(method: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _kinds(annotation: object) -> tuple[type, ...]:
-    """Return the types of an annotation; none if it also has unsupported types."""
+    """Return the types in an annotation; none if it includes unsupported types."""
     parts = [part.strip() for part in str(annotation).split("|")]
     return tuple(kind for part in parts for kind in _TYPES[part]) if all(part in _TYPES for part in parts) else ()

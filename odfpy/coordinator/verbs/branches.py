@@ -25,23 +25,23 @@ class Branches:
         self._storage = context.storage
 
     def all(self, ref: str, kind: ReferenceKind) -> list[Reference]:
-        """Return the branches or tags of a dataset, in the order of their names."""
+        """Return the branches or tags of a dataset, sorted by name."""
         from odfpy.coordinator.storage.references import references
 
         return list(references(self._storage.get(ref), kind))
 
     def create(self, ref: str, kind: ReferenceKind, name: str, block: str | None = None) -> Reference:
-        """Make a branch or tag.
+        """Create a branch or tag.
 
         Args:
             ref: the dataset.
             kind: branch or tag.
-            name: its name.
-            block: where: a tag, branch, number or hash; the head by default.
+            name: name of the branch or tag.
+            block: the target: a tag, branch, number or hash; the head by default.
 
         Raises:
-            AlreadyExists: the name is taken, at another block.
-            BlockNotFound, InvalidValue: no such block, or not a name.
+            AlreadyExists: the name is in use for another block.
+            BlockNotFound, InvalidValue: the block does not exist, or the name is invalid.
         """
         from odfpy.coordinator.storage.references import create
 
@@ -49,15 +49,15 @@ class Branches:
             return create(dataset, kind, name, block)
 
     def delete(self, ref: str, kind: ReferenceKind, name: str) -> Multihash:
-        """Remove a branch or tag, and return its block; unreachable blocks are kept until `odf gc`.
+        """Delete a branch or tag, and return its target; unreachable blocks remain until `odf gc`.
 
         Args:
             ref: the dataset.
             kind: branch or tag.
-            name: its name.
+            name: name of the branch or tag.
 
         Raises:
-            NoSuchReference: there is none; the message has a suggestion.
+            NoSuchReference: the branch or tag does not exist; the message has a suggestion.
         """
         from odfpy.coordinator.storage.references import delete
 
@@ -65,10 +65,10 @@ class Branches:
             return delete(dataset, kind, name)
 
     def diff(self, ref: str, branch: str) -> BranchDiff:
-        """Return what a branch would add to the head of a dataset.
+        """Return the difference that a branch would add to the head of a dataset.
 
         Raises:
-            NoSuchReference: there is no such branch; the message has a suggestion.
+            NoSuchReference: the branch does not exist; the message has a suggestion.
         """
         from odfpy.coordinator.branches.diff import diff
 
@@ -81,16 +81,16 @@ class Branches:
         return staged_rows(self._storage.get(found.handle.id), found, limit)
 
     def merge(self, ref: str, branch: str, *, fast_forward_only: bool = False) -> MergeResult:
-        """Merge a branch, then delete it; `delete` drops it instead.
+        """Merge a branch, and delete it; use `delete` to drop it without a merge.
 
         Args:
             ref: the dataset.
             branch: the branch to merge.
-            fast_forward_only: refuse where the head has moved on, and events would have to be applied again.
+            fast_forward_only: whether to refuse a merge that needs a rebase, since the head has moved.
 
         Raises:
-            MergeConflict: its changes cannot be applied; nothing was changed.
-            NoSuchReference: there is no such branch; the message has a suggestion.
+            MergeConflict: the branch cannot be rebased; nothing has changed.
+            NoSuchReference: the branch does not exist; the message has a suggestion.
         """
         from odfpy.coordinator.branches.merge import merge
 

@@ -1,4 +1,4 @@
-"""The context of all verbs of a workspace: its files, settings, engines, and transfers."""
+"""The shared context of a workspace's verbs: its files, settings, engines, and transfers."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ if TYPE_CHECKING:
 
 
 class WorkspaceContext:
-    """The context that all verbs of a workspace share.
+    """The context shared by all verbs of a workspace.
 
-    Its parts are made when they are first needed: most commands need few of them, and start the quicker.
+    Its parts are created on first use: most commands need few of them, and start faster.
 
     Attributes:
-        storage: the workspace's files.
+        storage: the storage of the workspace.
     """
 
     def __init__(self, storage: Storage) -> None:
@@ -29,7 +29,7 @@ class WorkspaceContext:
 
     @cached_property
     def config(self) -> Config:
-        """Settings, from this workspace, the folders above it, the user, and defaults."""
+        """Return the settings: merged from this workspace, the folders above it, the user, and defaults."""
         from odfpy.coordinator.storage.config import Config
         from odfpy.coordinator.transfer.transfer_limits import apply_transfer_limits
 
@@ -37,7 +37,7 @@ class WorkspaceContext:
 
     @cached_property
     def engines(self) -> EngineRegistry:
-        """Return the engines that queries can name."""
+        """Return the registry of engines."""
         from odfpy.coordinator.transform.engines import engine_registry
 
         return engine_registry(self.storage, self.config)
@@ -51,14 +51,14 @@ class WorkspaceContext:
 
     @cached_property
     def transfers(self) -> Transfers:
-        """Return the transfers to other locations."""
+        """Return the transfers to and from other locations."""
         from odfpy.coordinator.transfer.transfers import Transfers
 
         return Transfers(self.storage)
 
     @cached_property
     def query_service(self) -> QueryService:
-        """Return the service that answers SQL over the datasets, in pieces as they are made."""
+        """Return the service that runs SQL over the datasets, and streams the results."""
         from odfpy.coordinator.reading.read import WorkspaceResolver
         from odfpy.query.service import QueryService
 

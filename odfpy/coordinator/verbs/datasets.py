@@ -1,4 +1,4 @@
-"""`Workspace.datasets`: the dataset registry of a workspace; looking at datasets, making, naming and removing them."""
+"""`Workspace.datasets`: list, show, create, rename and delete datasets."""
 
 from __future__ import annotations
 
@@ -24,25 +24,25 @@ if TYPE_CHECKING:
 
 @with_checked_arguments
 class DatasetRegistry:
-    """The datasets of a workspace; `odfpy.query.resolver` finds them at a block."""
+    """The datasets of a workspace; `odfpy.query.resolver` resolves them at a block."""
 
     def __init__(self, context: WorkspaceContext) -> None:
         self._context = context
         self._storage = context.storage
 
     def all(self) -> list[DatasetSummary]:
-        """Return all datasets, in the order of their names.
+        """Return all datasets, sorted by name.
 
         Raises:
             OdfError: a dataset is damaged; `survey` continues with the others.
         """
-        found, damaged = self.survey()
+        summaries, damaged = self.survey()
         if damaged:
             raise damaged[0].error
-        return found
+        return summaries
 
     def survey(self, refs: str | Sequence[str] = ()) -> tuple[list[DatasetSummary], list[DamagedDataset]]:
-        """Return the datasets that can be read, in the order of their names, and those that cannot.
+        """Return the readable datasets, sorted by name, and the damaged ones.
 
         Args:
             refs: ids, names and patterns; all datasets if empty.
@@ -55,32 +55,32 @@ class DatasetRegistry:
         if refs:
             chosen = {dataset.handle.id for dataset in self._storage.match(refs)}
             named, damaged = [dataset for dataset in named if dataset.handle.id in chosen], []
-        found = []
+        summaries = []
         for dataset in named:
             try:
-                found.append(_summary(dataset))
+                summaries.append(_summary(dataset))
             except OdfError as error:
                 damaged.append(DamagedDataset(str(dataset.handle), error))
-        return found, damaged
+        return summaries, damaged
 
     def summary(self, ref: str) -> DatasetSummary:
-        """Return one dataset's line of the list."""
+        """Return the summary of a dataset."""
         return _summary(self._storage.get_at(ref))
 
     def handle(self, ref: str) -> DatasetHandle:
-        """Return the id and the name of a dataset.
+        """Return id and name of a dataset.
 
         Raises:
-            DatasetNotFound: there is no such dataset; the message has a suggestion.
+            DatasetNotFound: the dataset does not exist; the message has a suggestion.
         """
         return self._storage.get(ref).handle
 
     def match(self, refs: str | Sequence[str]) -> list[DatasetHandle]:
-        """Return the datasets of some ids, names and patterns, each once."""
+        """Return the distinct datasets with the ids, names and patterns."""
         return [dataset.handle for dataset in self._storage.match(refs)]
 
     def state(self, ref: str) -> ChainState:
-        """Return the state of the dataset's chain: schema, source, transform, watermark, licence..."""
+        """Return the state of a dataset's chain: schema, source, transform, watermark, licence..."""
         return self._storage.get_at(ref).state
 
     def log(self, ref: str) -> Iterator[HashedBlock]:
@@ -104,12 +104,12 @@ class DatasetRegistry:
         dataset = self._storage.get_at(ref)
         return snapshot_of(dataset.handle.alias, dataset.state)
 
-    # --- Making, changing ---
+    # --- Creation and changes ---
 
     def load(
         self, paths: str | Path | Sequence[str | Path], *, recursive: bool = False, stdin: BinaryIO | None = None
     ) -> list[DatasetSnapshot]:
-        """Read the manifests of files, URLs, folders (`recursive`) and `-`, which is standard input.
+        """Read manifests from files, URLs, folders (`recursive`) and `-`, which is standard input.
 
         Args:
             paths: files, URLs, folders and `-`.
@@ -117,7 +117,7 @@ class DatasetRegistry:
             stdin: the stream for `-`.
 
         Raises:
-            MalformedManifest: the message names file, line and path.
+            MalformedManifest: a manifest is invalid; the message names file, line and path.
         """
         from odfpy.coordinator.manifests import load
 
@@ -132,18 +132,18 @@ class DatasetRegistry:
         dry_run: bool = False,
         approve: bool = True,
     ) -> list[AddResult]:
-        """Make datasets of snapshots, in dependency order.
+        """Create datasets from snapshots, in dependency order.
 
         Args:
             snapshots: manifests, in any order.
-            replace: whether to append the changes to existing datasets; their history is kept.
+            replace: whether to append the changes to existing datasets, whose history is retained.
             keep: whether to leave existing datasets unchanged, and create the others.
-            dry_run: only check; inputs that are not there are remarked on.
-            approve: whether to approve their sources in this workspace; otherwise `sources.trust` must approve them.
+            dry_run: whether only to check; missing inputs are then remarks.
+            approve: whether to approve their sources in this workspace; if not, use `sources.trust`.
 
         Raises:
             DatasetLocked: another process is writing to an existing dataset; nothing was added.
-            OdfError: a dataset is invalid; nothing was added, unless a file could not be written on the way.
+            OdfError: a dataset is invalid; nothing was added, unless a file could not be written.
         """
         _require_snapshots(snapshots)
         for event in (event for snapshot in snapshots for event in snapshot.metadata):
@@ -170,13 +170,13 @@ class DatasetRegistry:
         recursive: bool = False,
         force: bool = False,
     ) -> list[DatasetHandle]:
-        """Return what `delete` would remove, derivatives first; arguments and errors as there.
+        """Return the datasets that `delete` would remove, derivatives first; see there for errors.
 
         Args:
             refs: names, ids or patterns of datasets.
             all: whether to delete all datasets.
-            recursive: whether to delete their derivatives, too.
-            force: whether to delete datasets even if others are derived from them.
+            recursive: whether to include their derivatives.
+            force: whether to delete datasets that others are derived from.
         """
         return [dataset.handle for dataset in self._doomed(refs, all=all, recursive=recursive, force=force)]
 
@@ -188,24 +188,25 @@ class DatasetRegistry:
         recursive: bool = False,
         force: bool = False,
     ) -> list[DatasetHandle]:
-        """Remove datasets.
+        """Delete datasets.
 
         Args:
             refs: names, ids, patterns.
-            all: every dataset that has a name.
-            recursive: also everything that is derived from them.
-            force: also if others are derived from them, which can then neither be pulled nor verified.
+            all: whether to delete all datasets with a readable name.
+            recursive: whether to include all datasets derived from them.
+            force: whether to delete datasets that others are derived from, which can then neither be pulled nor
+                verified.
 
         Raises:
-            UsageError: others are derived from them; the message names these.
+            UsageError: other datasets are derived from them; the message names these.
             DatasetLocked: a dataset is being written to; none was deleted, unless the writer has just started.
-            OdfError: all are deleted, but some of their files could not be removed.
+            OdfError: the datasets are deleted, but some of their files could not be removed.
         """
         with self._storage.editing():
             doomed = self._doomed(refs, all=all, recursive=recursive, force=force)
-            for dataset in doomed:  # before the first is deleted, so that none is if one is locked
+            for dataset in doomed:  # check all locks first, so that nothing is deleted if one is held
                 with dataset.writing():
-                    pass  # not held: there may be more datasets than a process may have open files
+                    pass  # not kept locked: there may be more datasets than a process may have open files
             left: list[Path] = []
             for dataset in doomed:
                 with dataset.writing():
@@ -222,7 +223,7 @@ class DatasetRegistry:
         """Rename a dataset; its id is unchanged.
 
         Raises:
-            AlreadyExists: the name is taken.
+            AlreadyExists: the name is in use.
         """
         alias = DatasetAlias.parse(new_name)
         if self._storage.has_no_name(ref):
@@ -232,16 +233,16 @@ class DatasetRegistry:
             return self._storage.rename(dataset, alias).handle
 
     def settings(self, ref: str) -> Config:
-        """Return the settings of one root dataset, which stay with it here.
+        """Return the settings of one root dataset, which are local to this workspace.
 
         Raises:
-            UsageError: the dataset is derivative, or a copy, and has none.
+            UsageError: the dataset is derivative, or a copy, and has no settings.
         """
         from odfpy.coordinator.ingest.watermarks import settings_of
 
         return settings_of(self._storage.get(ref))
 
-    # --- Pieces ---
+    # --- Helpers ---
 
     def _doomed(
         self,
@@ -300,9 +301,9 @@ def _require_snapshots(given: object) -> None:
     from odfpy.chain.block import DatasetSnapshot
 
     several = given if isinstance(given, Sequence) and not isinstance(given, str) else (given,)
-    for one in several:
-        if not isinstance(one, DatasetSnapshot):
+    for snapshot in several:
+        if not isinstance(snapshot, DatasetSnapshot):
             raise UsageError(
-                f"Datasets are made of snapshots, and {one!r:.100} is a value of type {type(one).__name__}",
+                f"Datasets are made of snapshots, and {snapshot!r:.100} is a value of type {type(snapshot).__name__}",
                 hint="`load` reads the snapshots in files: add(load([path])).",
             )

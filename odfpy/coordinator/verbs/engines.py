@@ -24,27 +24,27 @@ class Engines:
 
     @property
     def registry(self) -> EngineRegistry:
-        """Return the engines that queries can name."""
+        """Return the registry of engines."""
         return self._context.engines
 
     def status(self) -> Status | None:
-        """Return the status of the Spark engine, None if none is running."""
+        """Return the status of the Spark engine, None if it is not running."""
         from odfpy.engine.worker.admin import engine_status
 
         return engine_status(self._context.storage.engine_run)
 
     def stop(self, *, force: bool = False) -> Status | None:
-        """Stop the Spark engine, and return its last status; None if none was running."""
+        """Stop the Spark engine, and return its last status; None if it was not running."""
         from odfpy.engine.worker.admin import stop_engine
 
         return stop_engine(self._context.storage.engine_run, force=force)
 
     def prepare(self) -> tuple[Path, bool]:
-        """Create the start-up cache of the Spark engine if it is missing; return its file, and whether it was created.
+        """Create the start-up cache of the Spark engine if it is missing; return its path, and whether it was created.
 
         Raises:
-            UsageError: the engine of this workspace would use none.
-            EngineUnavailable: it cannot be created.
+            UsageError: the engine of this workspace does not use a cache.
+            EngineUnavailable: the cache cannot be created.
         """
         from odfpy.coordinator.transform.engines import engine_settings
         from odfpy.engine.worker.preparation import prepare_engine

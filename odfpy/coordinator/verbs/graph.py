@@ -1,4 +1,4 @@
-"""`Workspace.graph`: derivation among datasets, and watermarks that wait for each other."""
+"""`Workspace.graph`: the lineage of datasets, and inputs that hold back watermarks."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ class Graph:
         self._storage = context.storage
 
     def lineage(self, ref: str) -> LineageNode:
-        """Return a dataset and its inputs, recursively, as far as they are in the workspace, with watermarks."""
+        """Return the tree of a dataset and its inputs in the workspace, recursively, with watermarks."""
         return Lineage(self._storage).tree(self._storage.get(ref).handle.id)
 
     def inputs(self, ref: str) -> list[DatasetHandle | DatasetId]:
-        """Return the direct inputs of a dataset; of inputs that are not in the workspace only the id is known."""
+        """Return the direct inputs of a dataset; only the id of inputs that are not in the workspace."""
         return [self._handle_of(item) for item in self._storage.get(ref).input_ids]
 
     def dependents(self, ref: str) -> list[DatasetHandle]:
@@ -36,17 +36,17 @@ class Graph:
         return Lineage(self._storage).dependents_of(self._storage.get(ref).handle.id)
 
     def cycle_above(self, ref: str) -> DependencyCycle | None:
-        """Return an error for a cycle that a dataset is in or derived from, with how to fix it; None without one."""
+        """Return an error for a cycle among a dataset and its inputs, with a hint for a fix; None if there is none."""
         return Lineage(self._storage).cycle_above(self._storage.get(ref).handle.id)
 
     def held_back(self) -> dict[DatasetId, tuple[DatasetHandle, ...]]:
-        """Return which datasets hold back the watermark of each derivative, recursively; see `LineageNode`."""
-        found = {}
+        """Return, for each derivative, the datasets that hold back its watermark, recursively; see `LineageNode`."""
+        by_id = {}
         lineage = Lineage(self._storage)
         for dataset in self._storage.datasets():
             with suppress(OdfError):  # `DatasetRegistry.survey` reports damaged datasets
-                found[dataset.handle.id] = lineage.tree(dataset.handle.id).held_back_by
-        return found
+                by_id[dataset.handle.id] = lineage.tree(dataset.handle.id).held_back_by
+        return by_id
 
     def _handle_of(self, dataset_id: DatasetId) -> DatasetHandle | DatasetId:
         try:

@@ -26,10 +26,10 @@ if TYPE_CHECKING:
 
 @with_checked_arguments
 class VerbGroups:
-    """The verbs that a workspace offers, an attribute for each subject.
+    """The verbs of a workspace, with an attribute for each subject.
 
     Attributes:
-        storage: the workspace's files.
+        storage: the storage of the workspace.
     """
 
     def __init__(self, storage: Storage) -> None:
@@ -38,7 +38,7 @@ class VerbGroups:
 
     @cached_property
     def datasets(self) -> DatasetRegistry:
-        """Looking at datasets, making, naming and removing them."""
+        """List, show, create, rename and delete datasets."""
         from odfpy.coordinator.verbs.datasets import DatasetRegistry
 
         return DatasetRegistry(self._context)
@@ -52,14 +52,14 @@ class VerbGroups:
 
     @cached_property
     def sources(self) -> Sources:
-        """The actions of sources on this machine, and their approval."""
+        """Actions of sources on this machine, and their approval."""
         from odfpy.coordinator.verbs.sources import Sources
 
         return Sources(self._context)
 
     @cached_property
     def updates(self) -> Updates:
-        """Data in, by pulls, ingests and watched folders; watermarks."""
+        """Pulls, ingests, watched folders, and watermarks."""
         from odfpy.coordinator.verbs.updates import Updates
 
         return Updates(self._context)
@@ -80,14 +80,14 @@ class VerbGroups:
 
     @cached_property
     def graph(self) -> Graph:
-        """Derivation among datasets, and watermarks that wait for each other."""
+        """The lineage of datasets, and inputs that hold back watermarks."""
         from odfpy.coordinator.verbs.graph import Graph
 
         return Graph(self._context)
 
     @cached_property
     def maintenance(self) -> Maintenance:
-        """Checks, clean-up, and histories that become shorter."""
+        """Verification, clean-up, compaction and reset."""
         from odfpy.coordinator.verbs.maintenance import Maintenance
 
         return Maintenance(self._context)

@@ -1,4 +1,4 @@
-"""Lazy results, computed one after the other as they are consumed."""
+"""Lazy results, each computed when it is requested."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ R = TypeVar("R")
 
 
 class LazyResults(Iterator[R], Generic[R]):
-    """Lazy results of a verb. If none is consumed, a warning says that nothing was done."""
+    """Lazy results of a verb. If none is requested, a warning says that nothing was done."""
 
-    def __init__(self, made: Iterator[R], verb: str) -> None:
+    def __init__(self, results: Iterator[R], verb: str) -> None:
         """
         Args:
-            made: makes the results.
+            results: makes the results.
             verb: the verb, for the warning.
         """
-        self._made = _each(made)
+        self._made = _each(results)
         self._verb = verb
         self._is_consumed = False
 
@@ -27,7 +27,7 @@ class LazyResults(Iterator[R], Generic[R]):
         return next(self._made)
 
     def close(self) -> None:
-        """Stop the work, as closing a generator does."""
+        """Stop the work, as `close` of a generator does."""
         self._is_consumed = True
         self._made.close()
 
@@ -40,6 +40,6 @@ class LazyResults(Iterator[R], Generic[R]):
             )
 
 
-def _each(made: Iterator[R]) -> Generator[R, None, None]:
+def _each(results: Iterator[R]) -> Generator[R, None, None]:
     """Yield the results; closing this generator closes the wrapped one."""
-    yield from made
+    yield from results

@@ -1,4 +1,4 @@
-"""`Workspace.maintenance`: checks, clean-up, and histories that become shorter."""
+"""`Workspace.maintenance`: verification, clean-up, compaction and reset."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def _checked(progress: ProgressSink, control: CancellationToken) -> ProgressSink
 
 
 def _with_repair(report: VerifyReport, repair: Repair, restored_names: Sequence[str]) -> VerifyReport:
-    """Return a report of the verification after a repair, with what the repair has mended and could not mend."""
+    """Return the report of the verification after a repair, with the results of the repair."""
     findings = (*report.findings, *repair.findings_beside(report.findings))
     return replace(report, repaired=(*restored_names, *repair.repaired), findings=findings)
 
@@ -61,17 +61,17 @@ class Maintenance:
         engines: EngineRegistry | None = None,
         control: CancellationToken | None = None,
     ) -> Iterator[VerifyReport]:
-        """Check every file, every chain rule and, by replay, every transform; inputs come before their derivatives.
+        """Check all files, all chain rules and, by replay, all transforms; inputs before their derivatives.
 
         Args:
             request: the datasets to verify, and how thoroughly.
-            progress: is notified of the progress.
-            engines: engines for replays; by default those of the workspace.
-            control: lets another thread cancel it; also reports progress of engines to `progress`.
+            progress: called with the progress.
+            engines: engines for replays; those of the workspace by default.
+            control: cancellation by another thread; also reports the progress of engines to `progress`.
 
         Raises:
-            IntegrityError: with `all`, and after everything else: a dataset has lost its name.
-            QueryCancelled: the verification was canceled.
+            IntegrityError: with `all`, after all other results: a dataset has lost its name.
+            QueryCancelled: the verification was cancelled.
         """
         from odfpy.coordinator.maintenance.fsck import with_files
         from odfpy.coordinator.maintenance.last_verification import record_verification
@@ -108,7 +108,7 @@ class Maintenance:
                 if repair is not None:
                     report = _with_repair(report, repair, restored_names.get(dataset.handle.id, ()))
                 if control is not None:
-                    control.check()  # an interrupted check is no verification
+                    control.check()  # a cancelled verification must not be recorded
                 if not any(finding.code == SandboxRequired.code for finding in report.findings):
                     record_verification(dataset, report, integrity_only=request.integrity_only)
                 yield report
@@ -120,7 +120,7 @@ class Maintenance:
     def _reporting_engine(
         self, name: str, progress: ProgressSink, control: CancellationToken | None, *, is_needed: bool
     ) -> AbstractContextManager[None]:
-        """Report the progress of the engine during replays, if it is needed at all."""
+        """Report the progress of the engine during the block, if replays are needed."""
         if not is_needed:
             return nullcontext()
         listener = engine_listener(name, progress)
@@ -130,7 +130,7 @@ class Maintenance:
         return nullcontext()
 
     def _with_batch(self, reports: Callable[[BatchVerifier | None], Iterator[VerifyReport]]) -> Iterator[VerifyReport]:
-        """Yield reports with batch verifications; their engine stops after the last one."""
+        """Yield reports with batch verifications; stop their engine after the last one."""
         from odfpy.coordinator.maintenance.batch import BatchVerifier
 
         batch = BatchVerifier(self._storage, self._context.config)
@@ -157,19 +157,19 @@ class Maintenance:
         may_remove: RemovalPolicy | None = None,
         progress: ProgressSink = silent,
     ) -> Iterator[GcReport]:
-        """Delete unreferenced files: objects that no reference reaches, leftovers, orphaned caches.
+        """Delete garbage: unreachable objects, left-overs of killed processes, and unused caches.
 
         Args:
-            refs: names, ids, patterns; by default all datasets, and garbage that belongs to none.
-            checkpoints: also checkpoints that later ones have replaced.
-            caches: whether to remove caches in use, too; they are rebuilt when needed.
-            dry_run: only find out.
-            may_remove: permits removing objects whose rows record their removal; by default, all linked objects are
-                kept.
-            progress: is notified of the progress.
+            refs: names, ids, patterns; by default all datasets, and garbage outside of datasets.
+            checkpoints: whether to remove checkpoints that later ones have superseded.
+            caches: whether to remove caches that are in use; they are rebuilt when needed.
+            dry_run: whether only to report.
+            may_remove: permits the removal of linked objects whose rows record it; None never to remove them.
+            progress: called with the progress.
 
         Yields:
-            One report a dataset, and one without a name for the rest; one that failed has `error` set.
+            One report per dataset, and one without a name for garbage outside of datasets; `error` is set after a
+            failure.
         """
         from odfpy.coordinator.maintenance.gc import GarbageCollector, GcOptions, GcReport
 
@@ -189,20 +189,20 @@ class Maintenance:
         dry_run: bool = False,
         progress: ProgressSink = silent,
     ) -> Iterator[GcReport]:
-        """Delete unreferenced files from a folder or bucket that datasets are pushed to.
+        """Delete garbage from a folder or bucket that datasets are pushed to.
 
         Args:
             place: name of a repository, path or URL.
-            names: names and patterns of datasets there; all by default.
-            older_than: minimum age of removed objects; two weeks by default.
-            dry_run: only find out.
-            progress: is notified of the progress.
+            names: names and patterns of its datasets; all by default.
+            older_than: minimum age of objects to remove; two weeks by default.
+            dry_run: whether only to report.
+            progress: called with the progress.
 
         Yields:
-            One report a dataset; one that failed has `error` set.
+            One report per dataset; `error` is set after a failure.
 
         Raises:
-            UsageError: nothing can be removed there from here.
+            UsageError: objects of the repository cannot be removed.
             DatasetNotFound: a name or pattern matches nothing.
         """
         from odfpy.coordinator.maintenance.repository_gc import GOOD_WHILE, RepositoryGarbage
@@ -212,7 +212,7 @@ class Maintenance:
         yield from RepositoryGarbage(url, older_than or GOOD_WHILE, dry_run, progress).collect(all_of(names))
 
     def plan_compact(self, ref: str, options: CompactOptions | None = None) -> CompactResult:
-        """Return what `compact` would do, without changing or locking anything."""
+        """Return what `compact` would do, without changes or locks."""
         from odfpy.coordinator.maintenance.compact import CompactOptions, plan_compaction
 
         return plan_compaction(self._storage, self._storage.get(ref), options or CompactOptions())
@@ -220,16 +220,16 @@ class Maintenance:
     def compact(
         self, ref: str, options: CompactOptions | None = None, *, progress: ProgressSink = silent
     ) -> CompactResult:
-        """Make fewer, larger slices of those of a root dataset, with another history and the same rows.
+        """Rewrite the slices of a root dataset as fewer, larger ones, with a new history and the same rows.
 
         Args:
             ref: name or id of the dataset.
-            options: sizes to reach, None for the defaults.
-            progress: is notified of the progress.
+            options: target sizes, None for the defaults.
+            progress: called with the progress.
 
         Raises:
-            UsageError: the dataset is derivative, and more than its metadata is kept.
-            OdfError: something is damaged; nothing has changed.
+            UsageError: the dataset is derivative, and not only its metadata is kept.
+            OdfError: a file is damaged; nothing has changed.
         """
         from odfpy.coordinator.maintenance.compact import CompactOptions, compact
 
@@ -237,7 +237,7 @@ class Maintenance:
             return compact(self._storage, dataset, options or CompactOptions(), progress)
 
     def plan_reset(self, ref: str, block: str | int) -> ResetResult:
-        """Return what `reset` would do, without changing or locking anything."""
+        """Return what `reset` would do, without changes or locks."""
         from odfpy.coordinator.maintenance.reset import plan_reset
 
         return plan_reset(self._storage, self._storage.get(ref), str(block))
@@ -246,11 +246,11 @@ class Maintenance:
         """Reset a dataset to a block.
 
         Args:
-            ref: name or id.
-            block: its hash or a prefix of it, its sequence number, or the name of a tag or branch.
+            ref: name or id of the dataset.
+            block: hash of the block or a prefix of it, its sequence number, or the name of a tag or branch.
 
         Raises:
-            BlockNotFound, UsageError: the block is not in the history, or is ambiguous.
+            BlockNotFound, UsageError: the block is not in the history, or its name is ambiguous.
         """
         from odfpy.coordinator.maintenance.reset import reset
 

@@ -34,7 +34,7 @@ class Queries:
 
     @property
     def service(self) -> QueryService:
-        """Return the service that answers SQL over the datasets, in pieces as they are made."""
+        """Return the service that runs SQL over the datasets, and streams the results."""
         return self._context.query_service
 
     def tail(self, ref: str, num_records: int = 10, *, skip: int = 0) -> pa.Table:
@@ -55,12 +55,12 @@ class Queries:
             return answer.read_all()
 
     def export(self, request: ExportRequest, progress: ProgressSink = silent) -> Exported:
-        """Write a dataset, or the answer to a query, to a file or a folder of files, with a sidecar.
+        """Write a dataset, or the result of a query, to a file or a folder of files, with a sidecar.
 
         Raises:
             AlreadyExists: the target exists.
-            CannotExport: the format has no such columns.
-            UsageError: the target is inside of the workspace's own folder.
+            CannotExport: the format does not support the columns.
+            UsageError: the target is inside of `.odf`.
         """
         from odfpy.coordinator.reading.export import ExportOptions, export
         from odfpy.coordinator.reading.export_target import ExportTarget
@@ -100,16 +100,19 @@ class Queries:
         return export(self.service, query, options, progress)
 
     def _bound(self, query: Query, moment: str) -> Query:
-        """Bind a query of a past state of one dataset to its block, so that the sidecar names this block.
+        """Bind a query of a past state of one dataset to a block, so that the sidecar names this block.
 
-        The query is unchanged if no such block has a schema: before the first data, or since a compaction.
+        The query is unchanged if that block has no schema, which may be so before the first data, or after a
+        compaction.
         """
         from odfpy.query.pinning import pinned_as_at
 
         resolver = self.service.resolver
         with suppress(UsageError):
             pinned = pinned_as_at(resolver, query, moment)
-            if all(resolver.at(resolver.find(one), head).state.schema for one, head in pinned.pins.items()):
+            if all(
+                resolver.at(resolver.find(dataset_id), head).state.schema for dataset_id, head in pinned.pins.items()
+            ):
                 return pinned
         return query
 
@@ -118,8 +121,8 @@ class Queries:
 
         Args:
             ref: the dataset.
-            old: a system time, a block, a tag or a branch.
-            new: another one.
+            old: system time, block, tag or branch of the old state.
+            new: system time, block, tag or branch of the new state.
             key: key columns; the primary key of the dataset if empty.
 
         Raises:
@@ -136,15 +139,15 @@ class Queries:
 
         Args:
             ref: the dataset of the row.
-            offset: the row.
-            column: if given, only the origin of this column is returned.
-            depth: maximum number of derivatives to follow in sequence; all by default.
-            check: whether to replay only the cited rows, to check that they reproduce the row.
+            offset: offset of the row.
+            column: name of a column to which the result is restricted, None for all.
+            depth: maximum number of derivatives to follow in sequence; no limit by default.
+            check: whether to run the query over the cited rows only, to check that they reproduce the row.
 
         Raises:
-            NoSuchRow, NoSuchColumn: the dataset has none of that offset or name.
-            UnknownProvenance: it cannot be determined.
-            DatasetNotFound, InputDiverged: an input is not in the workspace, or not as it was.
+            NoSuchRow, NoSuchColumn: the dataset has no row with the offset, or no such column.
+            UnknownProvenance: the provenance cannot be determined.
+            DatasetNotFound, InputDiverged: an input is not in the workspace, or its history has changed.
         """
         from odfpy.coordinator.provenance.trace import row_provenance
 

@@ -35,7 +35,7 @@ class Remotes:
         return self._context.remotes.registry
 
     def aliases(self, ref: str) -> Aliases:
-        """Return where a dataset is pulled from and pushed to."""
+        """Return the locations that a dataset is pulled from and pushed to."""
         return self._context.remotes.aliases(self._storage.get(ref))
 
     def search(self, text: str = "", places: str | Sequence[str] = ()) -> tuple[list[FoundDataset], list[OdfError]]:
@@ -50,7 +50,7 @@ class Remotes:
         return search_repositories(self.repositories, text, all_of(places))
 
     def push(self, request: PushRequest, progress: ProgressSink = silent) -> Iterator[PullResult]:
-        """Copy datasets to a repository or URL, which is remembered as the push alias.
+        """Copy datasets to a repository or URL, which is stored as the push alias.
 
         Raises:
             NoSuchReference: none of several datasets has a branch or tag; nothing was pushed.
@@ -69,7 +69,7 @@ class Remotes:
 
         def pushed(dataset: StoredDataset) -> Iterator[PullResult]:
             cycle = lineage.cycle_of(dataset.handle.id)
-            if cycle is not None:  # no one could pull it
+            if cycle is not None:  # it could not be pulled
                 yield PullResult(name=str(dataset.handle), outcome=PullOutcome.FAILED, error=cycle)
                 return
             push = partial(transfers.push, dataset, request.to, several=several, force=request.force)

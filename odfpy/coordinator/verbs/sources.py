@@ -39,7 +39,7 @@ class Sources:
         return [known for dataset in datasets for known in known_sources(dataset)]
 
     def report(self, ref: str, *, num_commits: int = 5) -> SourceReport:
-        """Return the sources of one dataset, how far they were ingested, and the last data commits, newest first.
+        """Return the sources of one dataset with their states, and the last data commits, newest first.
 
         Raises:
             UsageError: the dataset is derivative.
@@ -52,10 +52,10 @@ class Sources:
         return source_report(dataset, num_commits, copied_from=next(iter(aliases), None))
 
     def trust(self, ref: str) -> list[KnownSource]:
-        """Approve the current sources of a dataset; later ones need a new approval.
+        """Approve the current sources of a dataset; changed sources need a new approval.
 
         Raises:
-            NotFound: there is no such dataset.
+            NotFound: the dataset does not exist.
         """
         with self._storage.editing():
             dataset = self._storage.get(ref)
@@ -63,6 +63,6 @@ class Sources:
         return self.all([str(dataset.handle.id)])
 
     def untrust(self, ref: str) -> bool:
-        """Withdraw the approval of a dataset's sources, and return whether there was one. Raises as `trust`."""
+        """Withdraw the approval of a dataset's sources, and return whether there was one; see `trust` for errors."""
         with self._storage.editing():
             return self._storage.approvals.withdraw(self._storage.get(ref).handle.id)

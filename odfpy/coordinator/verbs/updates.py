@@ -40,10 +40,10 @@ class Updates:
         """Update datasets, in dependency order.
 
         Yields:
-            One result a dataset; one that failed has `error` set.
+            One result per dataset; `error` is set if it failed.
 
         Raises:
-            UsageError, NotFound: a reference is invalid; nothing was pulled then.
+            UsageError, NotFound: a reference is invalid; nothing has been pulled.
         """
         with stage("find datasets"):
             refs, nameless = self._chosen(request)
@@ -52,10 +52,10 @@ class Updates:
         return _observed(chain(map(damaged_result, nameless), puller.pull(refs)), observer)
 
     def plan_pull(self, request: PullRequest, progress: ProgressSink = silent) -> Iterator[PullPlan]:
-        """Yield what `pull` would do, without fetching, changing or locking anything.
+        """Yield what `pull` would do, without fetches, changes or locks.
 
         Yields:
-            One plan per dataset, in the order of the pull; if it would fail, `error` or a note is set.
+            One plan per dataset, in the order of the pull; `error` or a note is set if the pull would fail.
 
         Raises:
             UsageError, NotFound: a reference is invalid.
@@ -71,15 +71,15 @@ class Updates:
     def status(
         self, refs: str | Sequence[str] = (), *, remote: bool = False, progress: ProgressSink = silent
     ) -> Iterator[DatasetStatus]:
-        """Yield the remarks on datasets, without changing or locking anything.
+        """Yield the status of datasets, without changes or locks.
 
         Args:
             refs: names, ids and patterns; all datasets if empty.
             remote: whether to query other locations for their heads, instead of using the last seen ones.
-            progress: is notified of the progress.
+            progress: called with the progress.
 
         Yields:
-            One status a dataset, inputs first.
+            One status per dataset, inputs first.
 
         Raises:
             DatasetNotFound: a name does not exist, or a pattern matches nothing.
@@ -94,22 +94,22 @@ class Updates:
     def follow(
         self, request: PullRequest, pace: FollowPace | None = None, *, progress: ProgressSink = silent
     ) -> Follow:
-        """Return a `Follow` that pulls datasets, then again whenever the source of a copy among them has changed.
+        """Return a `Follow`, which pulls datasets, and repeats that when the source of a copy among them has changed.
 
         Args:
-            request: the first pull; later ones are for datasets that exist by then.
-            pace: how often to poll.
-            progress: is notified of the progress.
+            request: the first pull; later pulls are for the same datasets.
+            pace: intervals of polls and retries.
+            progress: called with the progress.
         """
         from odfpy.coordinator.follow import Follow
 
         return Follow(self._storage, request, partial(self.pull, progress=progress), pace)
 
     def ingest(self, request: IngestRequest, progress: ProgressSink = silent) -> Iterator[PullResult]:
-        """Ingest files, or a stream, into a push source; one commit each, made as the results are consumed.
+        """Ingest files, or a stream, into a push source; each is committed when its result is consumed.
 
         Raises:
-            OdfError: a file failed; it and the following ones were not ingested.
+            OdfError: a file could not be ingested; files after it were not ingested either.
         """
         from odfpy.coordinator.ingest.push_ingest import ingest
 
@@ -128,15 +128,15 @@ class Updates:
         """Ingest the files of a folder as they arrive, each once, until interrupted while waiting.
 
         Args:
-            request: where they go, and how; it names no files.
+            request: dataset and options; it must not name files.
             folder: the watched folder; its files are neither moved nor changed.
             pattern: pattern of file names, such as `*.csv`.
             settle: seconds for which a file must be unchanged before it is ingested; one by default.
-            pause: waits between two scans of the folder; by default a second. KeyboardInterrupt in it ends the watch.
-            progress: is notified of the progress.
+            pause: waits between two scans of the folder; a second by default. KeyboardInterrupt in it ends the watch.
+            progress: called with the progress.
 
         Yields:
-            One result for each file; one that failed has `error` set, and is left alone until it changes.
+            One result for each file; after a failure, `error` is set, and the file is skipped until it changes.
         """
         from odfpy.coordinator.ingest.watch import INTERVAL, SETTLE, FolderWatcher
 
@@ -157,9 +157,9 @@ class Updates:
         """Declare that no more rows at or before a time will arrive in a root dataset.
 
         Raises:
-            UsageError: the dataset is derivative or a copy, so its watermark is determined by others.
+            UsageError: the dataset is derivative or a copy, so its watermark is determined by other datasets.
             InvalidValue: the watermark is not a time.
-            WatermarkWentBack: the watermark is later already.
+            WatermarkWentBack: the current watermark is later.
         """
         from odfpy.coordinator.ingest.watermarks import set_watermark
         from odfpy.data.timestamp import Timestamp
@@ -176,7 +176,7 @@ class Updates:
         return Puller(self._storage, context.engines, context.remotes, request, limits, progress)
 
     def _observer(self, request: PullRequest) -> PullObserver:
-        """Return the observer of a pull; its library is loaded only if it is configured."""
+        """Return the observer of a pull; its library is only imported if configured."""
         from odfpy.settings.sections import OpenLineageSection
 
         settings = self._context.config.section(OpenLineageSection)

@@ -1,1 +1,1 @@
-"""Rows outside of slices: plain values, text, and files of rows for others."""
+"""Rows outside of slices: plain values, text, and exported files."""

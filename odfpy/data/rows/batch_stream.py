@@ -1,4 +1,4 @@
-"""Rows under way, in batches."""
+"""Streams of rows, in batches."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ if TYPE_CHECKING:
 
 
 class BatchStream(Protocol):
-    """Rows under way, such as those of an answer."""
+    """A stream of rows, such as the result of a query."""
 
     @property
     def schema(self) -> pa.Schema:
-        """Return their columns."""
+        """The schema of the rows."""
 
     def __iter__(self) -> Iterator[pa.RecordBatch]:
-        """Return them, as they come."""
+        """Yield the batches as they arrive."""

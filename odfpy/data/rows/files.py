@@ -1,6 +1,6 @@
-"""Rows as files for others: Parquet, CSV or NDJSON, written as they come and hashed on the way.
+"""Exported files of rows: Parquet, CSV or NDJSON, written in a stream and hashed at the same time.
 
-What is held in memory is a row group of a Parquet file, and nothing of the others.
+Only a row group of a Parquet file is held in memory, and nothing of other formats.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 ROW_GROUP: Final = 122_880
-"""Rows of a row group, the default of DuckDB."""
+"""Rows per row group, the default of DuckDB."""
 
 _NONE: Final = ("none", "uncompressed")
 _SUFFIXES: Final = {"gzip": ".gz", "zstd": ".zst"}
@@ -29,11 +29,11 @@ _OTHERS: Final = (
     *(".json", ".tsv", ".txt", ".xls", ".xlsx", ".ods", ".xml", ".orc", ".avro", ".arrow", ".feather"),
     *(".db", ".sqlite", ".duckdb", ".bz2", ".xz", ".zip", ".lz4", ".br"),
 )
-"""What names end with that say another format; other endings say none."""
+"""Suffixes of names that indicate another format; any other suffix indicates none."""
 
 
 class RowFormat(Enum):
-    """Forms of files of rows."""
+    """Formats of exported files."""
 
     PARQUET = "parquet"
     CSV = "csv"
@@ -41,20 +41,20 @@ class RowFormat(Enum):
 
     @property
     def compressions(self) -> tuple[str, ...]:
-        """Return how such files may be compressed, besides not at all."""
+        """The possible compressions, besides none."""
         return ("zstd", "snappy", "gzip", "brotli", "lz4") if self is RowFormat.PARQUET else ("gzip", "zstd")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RowFileOptions:
-    """Options for files of rows; `of` makes them of what a person gives.
+    """Options of exported files; `of` creates them from the user's input.
 
     Attributes:
-        format: of the files.
-        compression: of the pages of a Parquet file, or of the whole file of the others; None for none.
-        level: of the compression, its own default if None.
-        row_group: rows of a row group of Parquet.
-        delimiter: between the values of CSV.
+        format: format of the files.
+        compression: compression of the pages of a Parquet file, or of the whole file in other formats; None for none.
+        level: level of the compression; None for its default.
+        row_group: rows per row group of Parquet.
+        delimiter: delimiter of CSV values.
         header: whether CSV begins with the names of the columns.
     """
 
@@ -67,7 +67,7 @@ class RowFileOptions:
 
     @property
     def suffix(self) -> str:
-        """Return how names of such files end."""
+        """The suffix of the files' names."""
         packed = "" if self.format is RowFormat.PARQUET else _SUFFIXES.get(self.compression or "", "")
         return f".{self.format.value}{packed}"
 
@@ -75,17 +75,17 @@ class RowFileOptions:
     def of(
         cls, name: str, form: str | None = None, compression: str | None = None, level: int | None = None, **more: Any
     ) -> RowFileOptions:
-        """Make options; what is not given follows from the name of the file, or is Parquet compressed by zstd.
+        """Return options; defaults follow from the name of the file, or else are Parquet compressed by zstd.
 
         Args:
             name: name of the file.
-            form: name of the format, None to go by the file.
+            form: name of the format; None to derive it from the name of the file.
             compression: name of the codec, None for the default of the format.
             level: level of the codec, None for its default.
-            more: other options, by their names.
+            more: other options, by name.
 
         Raises:
-            UsageError: there is no such format or compression, one does not go with the other, or with the name.
+            UsageError: format or compression is unknown, or they do not match each other or the name of the file.
         """
         inner, packed = _parts(name)
         if form is None and (Path(name).suffix.lower() in _OTHERS or (packed and inner in (None, RowFormat.PARQUET))):
@@ -107,7 +107,7 @@ class RowFileOptions:
 
 
 def _parts(name: str) -> tuple[RowFormat | None, str | None]:
-    """Return format and compression of a file by its name, as far as that tells."""
+    """Return format and compression of a file as far as its name shows them."""
     lower = name.lower()
     packed = next((codec for codec, suffix in _SUFFIXES.items() if lower.endswith(suffix)), None)
     ending = Path(lower[: -len(_SUFFIXES[packed])] if packed else lower).suffix
@@ -128,11 +128,11 @@ def _compression(kind: RowFormat, text: str) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class RowFileInfo:
-    """A file of rows.
+    """The result of writing a file of rows.
 
     Attributes:
-        hash: SHA3-256 of its bytes.
-        size: how many.
+        hash: SHA3-256 of the file.
+        size: bytes of the file.
     """
 
     hash: Multihash
@@ -147,19 +147,19 @@ class _Encoder(Protocol):
 
 
 class RowFile:
-    """A file that is being written; it ends by `finish` or `discard`.
+    """A file that is being written, until `finish` or `discard`.
 
     Attributes:
-        num_rows: rows so far.
-        waiting: of these, rows that are still in memory.
+        num_rows: number of rows so far.
+        waiting: number of those rows that are still in memory.
     """
 
     def __init__(self, path: Path, schema: pa.Schema, options: RowFileOptions) -> None:
-        """Begin a new file.
+        """Create the file.
 
         Raises:
-            CannotExport: the format has no such columns.
-            OSError: there can be no such file.
+            CannotExport: the format does not support a column.
+            OSError: the file cannot be created.
         """
         self.num_rows = 0
         self._rows: list[pa.RecordBatch] = []
@@ -183,7 +183,7 @@ class RowFile:
             self._flush(self.waiting // self._group * self._group)
 
     def flush(self) -> None:
-        """Hold none in memory any more: Parquet gets a smaller row group."""
+        """Write all rows that are held in memory; Parquet gets a smaller row group."""
         self._flush(self.waiting)
 
     def _flush(self, count: int) -> None:
@@ -201,7 +201,7 @@ class RowFile:
                     self._encoder.write(batch)
 
     def finish(self) -> RowFileInfo:
-        """Write the rest; it is not flushed to the disk.
+        """Write the remaining rows and close the file, without flushing it to the disk.
 
         Raises:
             OSError: the disk is full, for example.
@@ -212,7 +212,7 @@ class RowFile:
         return RowFileInfo(Multihash(SHA3_256.code, self._file.hasher.digest()), self._file.size, self.num_rows)
 
     def discard(self) -> None:
-        """Discard the file, which is not needed after all."""
+        """Discard the file."""
         self._file.discard()
         with suppress(Exception):
             self._encoder.close()
@@ -220,7 +220,7 @@ class RowFile:
 
 @contextmanager
 def _explaining_types(kind: RowFormat) -> Iterator[None]:
-    """Explain in odfpy's words what Arrow cannot write."""
+    """Convert Arrow's errors about unsupported types."""
     import pyarrow as pa
 
     try:
@@ -282,7 +282,7 @@ class _Csv:
 
 
 def _render(schema: pa.Schema) -> pa.Schema:
-    """Return the columns of a CSV file of these rows."""
+    """Return the columns of a CSV file for a schema."""
     import pyarrow as pa
 
     from odfpy.data.rows.text import csv_columns

@@ -1,4 +1,4 @@
-"""A folder of files of rows: cut by number, or partitioned by columns as Hive does it (`cur=EUR/data_0.parquet`)."""
+"""A folder of files of rows: split by number of rows or partitioned as in Hive (`cur=EUR/data_0.parquet`)."""
 
 from __future__ import annotations
 
@@ -16,30 +16,30 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 MAX_OPEN: Final = 100
-"""Files that are written at the same time; a partition that comes back after its file was closed gets another one."""
+"""Maximum number of open files. A partition whose file was closed gets another file when more of its rows arrive."""
 
 MAX_WAITING: Final = 524_288
-"""Rows of all files together that are held in memory, and rows that are held to be parted at once."""
+"""Maximum number of rows of all files held in memory, and of rows that are partitioned at once."""
 
 MAX_BYTES: Final = 1 << 27
-"""Bytes of rows that are held to be parted at once."""
+"""Maximum bytes of rows that are partitioned at once."""
 
 NULL: Final = "__HIVE_DEFAULT_PARTITION__"
-"""The folder of null, and of an empty text, which is not a name of a folder for readers such as Spark."""
+"""The folder for null and for empty text, since readers such as Spark do not accept an empty name."""
 
 _UNSAFE: Final = re.compile(r"""[\x00-\x1f"#%'*/:=?\\{}\[\]^\x7f]""")
-"""What Hive writes as `%2F`. Letters of all languages stay: not every reader takes escapes in names of columns."""
+"""Characters that Hive escapes, such as `%2F`. Letters stay: some readers do not unescape column names."""
 
 _MAX_NAME_LENGTH: Final = 255
-"""Bytes that file systems allow the name of a folder."""
+"""Maximum bytes of a folder's name in common file systems."""
 
 
 @dataclass(frozen=True, slots=True)
 class FileInFolder:
-    """A file.
+    """A file of the folder.
 
     Attributes:
-        path: relative to the folder.
+        path: path relative to the folder.
     """
 
     path: str
@@ -47,7 +47,7 @@ class FileInFolder:
 
 
 class RowFolder:
-    """A folder that is being written; it ends by `finish` or `discard`."""
+    """A folder that is being written, until `finish` or `discard`."""
 
     def __init__(
         self,
@@ -59,18 +59,19 @@ class RowFolder:
         *,
         only: str | None = None,
     ) -> None:
-        """Begin.
+        """Prepare the folder.
 
         Args:
-            folder: where, an empty one.
-            schema: of the rows.
-            options: how files are written.
-            partition_by: columns whose values become names of folders; they are left out of the files.
-            rows_per_file: rows of a file at most.
-            only: name of the file, where there is to be one.
+            folder: path of an empty folder.
+            schema: schema of the rows.
+            options: options of the files.
+            partition_by: columns whose values become names of folders; the files do not contain them.
+            rows_per_file: maximum number of rows in a file.
+            only: name of the file, if there is to be a single one.
 
         Raises:
-            CannotExport: there are no such columns, or no others, or their values are not names.
+            CannotExport: a column to partition by does not exist or cannot be used in names, or no other column is
+            left.
         """
         import pyarrow as pa
 
@@ -89,7 +90,7 @@ class RowFolder:
         self._schema = pa.schema(rest)
         self._options = options
         self._most = rows_per_file
-        self._open: dict[str, RowFile] = {}  # the one written to last comes last
+        self._open: dict[str, RowFile] = {}  # the most recently written one is last
         self._begun: dict[str, int] = {}
         self._names: dict[str, str] = {}
         self._done: list[FileInFolder] = []
@@ -109,7 +110,7 @@ class RowFolder:
             self._part()
 
     def finish(self) -> list[FileInFolder]:
-        """Write the rest; gives the files in the order of their names. No rows are one file without any.
+        """Write the remaining rows; return the files sorted by name. If there are no rows, there is one empty file.
 
         Nothing is flushed to the disk.
         """
@@ -118,10 +119,10 @@ class RowFolder:
             self._file("")
         for place in [*self._open]:
             self._close(place)
-        return sorted(self._done, key=lambda one: one.path)
+        return sorted(self._done, key=lambda file: file.path)
 
     def discard(self) -> None:
-        """Discard the open files, which are not needed after all."""
+        """Discard the open files."""
         for file in self._open.values():
             file.discard()
 
@@ -155,7 +156,7 @@ class RowFolder:
                 self._close(place)
 
     def _part(self) -> None:
-        """Pass the collected rows on to the files of their partitions, in their order."""
+        """Write the collected rows to the files of their partitions, in order."""
         import pyarrow as pa
 
         if not self._held:
@@ -171,7 +172,7 @@ class RowFolder:
             max(self._open.values(), key=lambda file: file.waiting).flush()
 
     def _groups(self, rows: pa.Table) -> pa.Table:
-        """Return the keys of each partition, and the numbers of its rows."""
+        """Return the key of each partition, and the numbers of its rows."""
         import numpy as np
         import pyarrow as pa
 
@@ -195,10 +196,10 @@ class RowFolder:
 
 
 def _folder(key: str, value: Any) -> str:
-    """Return the folder of a value.
+    """Return the name of the folder for a value.
 
     Raises:
-        CannotExport: its name would be too long.
+        CannotExport: the name would be too long.
     """
     from odfpy.data.rows.plain_values import plain
     from odfpy.data.rows.text import in_cell

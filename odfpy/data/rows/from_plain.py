@@ -1,4 +1,4 @@
-"""Values of data from plain ones: the way back from `odfpy.data.rows.plain_values`, to Arrow."""
+"""Conversion of plain values to Arrow, the inverse of `odfpy.data.rows.plain_values`."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from odfpy.data.timestamp import Timestamp
 
 _NANOS: Final = {"s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1}
 _FROM_1970: Final = re.compile(r"(-?\d+) (?:s|ms|us|ns|days) from 1970")
-"""Times that no calendar has are written by their counts."""
+"""Notation of times outside of the calendar: their counts."""
 
 
 def array_of(values: Sequence[Any], kind: pa.DataType) -> pa.Array:
-    """Return plain values as an array; structures are objects, or lists of their parts.
+    """Return plain values as an array; structs are objects, or lists of their members.
 
     Raises:
-        InvalidValue, ValueError, TypeError, ArithmeticError, pa.ArrowException: they are not of that type.
+        InvalidValue, ValueError, TypeError, ArithmeticError, pa.ArrowException: a value is not of the type.
     """
     if pa.types.is_struct(kind):
         return _structures(values, kind)
@@ -65,7 +65,7 @@ def _entries(value: Any) -> list[tuple[Any, Any]]:
 
 
 def _offsets(values: Sequence[Any]) -> pa.Array:
-    """Return where the items of each list begin, null where there is no list."""
+    """Return the offsets of the items of each list, null for absent lists."""
     ends = [0, *accumulate(len(value or ()) for value in values)]
     starts = [None if value is None else start for value, start in zip(values, ends, strict=False)]
     return pa.array([*starts, ends[-1]], pa.int32())
@@ -80,7 +80,7 @@ def _item(kind: pa.DataType) -> pa.DataType:
 
 
 def _reader(kind: pa.DataType) -> Callable[[Any], Any]:
-    """Return what reads a value that is there."""
+    """Return the function that converts a non-null value."""
     if pa.types.is_timestamp(kind):
         return partial(_instant, nanos=_NANOS[kind.unit])
     if pa.types.is_date32(kind):
@@ -92,7 +92,7 @@ def _reader(kind: pa.DataType) -> Callable[[Any], Any]:
     if pa.types.is_decimal(kind):
         return lambda value: Decimal(str(value))
     if pa.types.is_floating(kind):
-        return float  # also of 'nan' and 'inf', which JSON does not have
+        return float  # also converts 'nan' and 'inf', which JSON does not have
     if pa.types.is_binary(kind) or pa.types.is_fixed_size_binary(kind):
         return bytes.fromhex
     return lambda value: value

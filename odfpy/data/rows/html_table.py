@@ -1,4 +1,4 @@
-"""Tables for notebooks, as HTML. Whatever comes from data is escaped: names of columns are data, too."""
+"""HTML tables for notebooks. All data is escaped, including names of columns."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ MAX_CHARACTERS: Final = 120
 
 
 def cell(value: Any, longest: int = MAX_CHARACTERS) -> str:
-    """Return a plain value, cut if it has more letters than that."""
+    """Return a plain value as HTML, truncated to a maximum length."""
     if value is None:
         return '<i style="opacity:.5">null</i>'
     text = str(value)
@@ -31,8 +31,8 @@ def table(
     Args:
         header: names of the columns.
         rows: plain values.
-        hints: the text on each column when the mouse is over its name.
-        longest: letters of a value that are shown.
+        hints: tooltip of each column's name.
+        longest: maximum number of characters of a value.
     """
     titles = [f' title="{escape(hint)}"' for hint in hints] or [""] * len(header)
     head = "".join(f"<th{title}>{cell(name)}</th>" for name, title in zip(header, titles, strict=True))

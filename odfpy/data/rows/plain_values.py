@@ -1,4 +1,4 @@
-"""Values of data as plain ones, exactly: decimals, times and bytes become text, whatever their range and resolution."""
+"""Exact conversion of values to plain ones: decimals, times and bytes become text, whatever their range."""
 
 from __future__ import annotations
 
@@ -18,22 +18,39 @@ if TYPE_CHECKING:
 _DIGITS = {"s": 0, "ms": 3, "us": 6, "ns": 9}
 _SECONDS_PER_DAY = 86_400
 _EPOCH = date(1970, 1, 1).toordinal()
+_FIRST_SECOND = (date.min.toordinal() - _EPOCH) * _SECONDS_PER_DAY
+_LAST_SECOND = (date.max.toordinal() + 1 - _EPOCH) * _SECONDS_PER_DAY - 1
+_FEW = 256
+"""Times that are written faster one by one than the library that writes many is loaded."""
 
 
 def columns_of(table: pa.Table) -> list[list[Any]]:
-    """Return the columns of a table as lists of plain values, and of decimals."""
+    """Return the columns of a table as lists of plain values and decimals."""
     return [[value for chunk in column.chunks for value in _values(chunk)] for column in table.columns]
 
 
+def plain_columns_of(table: pa.Table) -> list[list[Any]]:
+    """Return the columns of a table as lists of values for JSON and YAML: `columns_of`, with `plain` where needed."""
+    import pyarrow as pa
+
+    def is_plain(kind: pa.DataType) -> bool:
+        return pa.types.is_integer(kind) or _is_text(kind) or _writer(kind) is not None
+
+    return [
+        values if is_plain(kind) else [plain(value) for value in values]
+        for values, kind in zip(columns_of(table), table.schema.types, strict=True)
+    ]
+
+
 def require_distinct(names: Sequence[str], otherwise: str) -> None:
-    """Make sure that rows can be objects, in which each column is known by its name.
+    """Check that column names are unique, so that rows can be objects.
 
     Args:
-        names: of the columns.
-        otherwise: what to do if two of them shall have one name, to follow "or".
+        names: names of the columns.
+        otherwise: an alternative to renaming, for the hint; it follows "or".
 
     Raises:
-        SchemaError: two columns have one name.
+        SchemaError: two columns have the same name.
     """
     twice = next((name for name, count in Counter(names).items() if count > 1), None)
     if twice is not None:
@@ -44,7 +61,7 @@ def require_distinct(names: Sequence[str], otherwise: str) -> None:
 
 
 def num_values(array: pa.Array | pa.ChunkedArray) -> int:
-    """Return how many values there are in an array, with those within others. Of nulls, any number takes no bytes."""
+    """Return the number of values in an array, including nested ones; nulls may take no bytes, in any number."""
     import pyarrow as pa
 
     if isinstance(array, pa.ChunkedArray):
@@ -62,13 +79,15 @@ def num_values(array: pa.Array | pa.ChunkedArray) -> int:
 
 
 def _values(array: pa.Array) -> list[Any]:
-    """Return an array's values. Times go by their counts: Python's own types have neither nanoseconds nor all years."""
+    """Return the values of an array. Times go by counts: Python's types lack nanoseconds and some years."""
     import pyarrow as pa
 
     if pa.types.is_nested(array.type):
         return [_nested(scalar) for scalar in array]
     if pa.types.is_float16(array.type) or pa.types.is_float32(array.type):
         return _short_fractions(array)
+    if pa.types.is_timestamp(array.type) and len(array) > _FEW:
+        return _instants(array)
     write = _writer(array.type)
     if write is None:
         return array.to_pylist()  # type: ignore[no-any-return]
@@ -77,7 +96,7 @@ def _values(array: pa.Array) -> list[Any]:
 
 
 def _short_fractions(array: pa.Array) -> list[float | None]:
-    """Return fractions of less than double precision as they would be written: 0.1, not 0.10000000149011612."""
+    """Return floats below double precision in their shortest notation: 0.1, not 0.10000000149011612."""
     import numpy as np
 
     texts = np.asarray(array.fill_null(0)).astype(str).tolist()
@@ -86,8 +105,28 @@ def _short_fractions(array: pa.Array) -> list[float | None]:
     ]
 
 
+def _instants(array: pa.Array) -> list[str | None]:
+    """Return times as `_instant` does, many at once: most answers have a few in each row."""
+    import numpy as np
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    unit, zone = array.type.unit, "Z" if array.type.tz else ""
+    counts, is_valid = np.asarray(array.view(pa.int64()).fill_null(0)), array.is_valid().to_pylist()
+    seconds, fractions = np.divmod(counts, 10 ** _DIGITS[unit])
+    if seconds.min() < _FIRST_SECOND or seconds.max() > _LAST_SECOND:
+        texts = [_instant(count, unit, zone) for count in counts.tolist()]
+    else:
+        written = pc.replace_substring(pa.array(seconds).cast(pa.timestamp("s")).cast(pa.string()), " ", "T")
+        pairs = zip(written.to_pylist(), fractions.tolist(), strict=True)
+        texts = [
+            f"{text}{_fraction(fraction, unit)}{zone}" if fraction else f"{text}{zone}" for text, fraction in pairs
+        ]
+    return [text if valid else None for text, valid in zip(texts, is_valid, strict=True)]
+
+
 def _writer(kind: pa.DataType) -> Callable[[int], str] | None:
-    """Return what writes the counts of a temporal type as text, None for any other type."""
+    """Return the function that formats counts of a temporal type; None for other types."""
     import pyarrow as pa
 
     if pa.types.is_timestamp(kind):
@@ -127,7 +166,7 @@ def _is_text(kind: pa.DataType) -> bool:
 
 
 def _instant(count: int, unit: str, zone: str) -> str:
-    """Return a time as RFC 3339 has it."""
+    """Return a time in RFC 3339."""
     seconds, fraction = divmod(count, 10 ** _DIGITS[unit])
     days, rest = divmod(seconds, _SECONDS_PER_DAY)
     try:
@@ -145,16 +184,21 @@ def _day(days: int) -> str:
 
 
 def _clock(count: int, unit: str) -> str:
-    """Time of day; a fraction has three, six or nine digits, no more than it needs."""
+    """Return a time of day; the fraction has three, six or nine digits, as few as possible."""
     seconds, fraction = divmod(count, 10 ** _DIGITS[unit])
-    digits = f".{fraction:0{_DIGITS[unit]}d}" if fraction else ""
+    return f"{seconds // 3600:02d}:{seconds // 60 % 60:02d}:{seconds % 60:02d}{_fraction(fraction, unit)}"
+
+
+def _fraction(count: int, unit: str) -> str:
+    """Return the fraction of a second with its point: three, six or nine digits, no more than it needs."""
+    digits = f".{count:0{_DIGITS[unit]}d}" if count else ""
     while digits.endswith("000"):
         digits = digits[:-3]
-    return f"{seconds // 3600:02d}:{seconds // 60 % 60:02d}:{seconds % 60:02d}{digits}"
+    return digits
 
 
 def plain(value: Any) -> Any:
-    """Return a value as JSON and YAML have it."""
+    """Return a value as JSON and YAML can represent it."""
     match value:
         case None | bool() | int() | str():
             return value
@@ -173,6 +217,6 @@ def plain(value: Any) -> Any:
 
 
 def is_number(values: Iterable[Any]) -> bool:
-    """Return whether values are all numbers, apart from those that are absent, and there is one."""
+    """Return whether all non-null values are numbers, and there is at least one."""
     present = [value for value in values if value is not None]
     return bool(present) and all(isinstance(v, (int, float, Decimal)) and not isinstance(v, bool) for v in present)

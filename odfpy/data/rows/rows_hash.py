@@ -1,7 +1,7 @@
-"""Hash of rows without an order: the same for the same rows, however they are cut into files and batches.
+"""Hash of rows regardless of order: it is the same however the rows are split into files and batches.
 
-Each row is written as a line, as `odf -o ndjson` writes it. The sha3-256 digests of the lines are sorted, and what they
-are one after the other is hashed again. So anybody can make the hash from the rows alone, with any tool.
+Each row is formatted as a line, as by `odf -o ndjson`. The sha3-256 digests of the lines are sorted, and their
+concatenation is hashed again. So anybody can compute the hash from the rows alone, with any tool.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ if TYPE_CHECKING:
 
 _PIECE_ROWS: Final = 65_536
 _HELD_ROWS: Final = 1 << 21  # 64 MiB of digests
-_BUCKETS: Final = 256  # by the first byte, so that one after the other is sorted
+_BUCKETS: Final = 256  # by first byte, so that one bucket at a time is sorted
 
 
 class RowsHasher:
-    """Hash of a stream of batches that have the same columns. Memory stays flat: many digests go to temporary files."""
+    """Hash of a stream of batches with the same columns. Memory is bounded: digests are spilled to files."""
 
     def __init__(self, held: int = _HELD_ROWS) -> None:
         """
         Args:
-            held: digests in memory from which on they are put aside.
+            held: number of digests in memory above which they are spilled.
         """
         self._most = held
         self._parts: list[bytes] = []
@@ -39,7 +39,7 @@ class RowsHasher:
         self._aside: list[IO[bytes]] = []
         self._files = ExitStack()
         self.num_rows = 0
-        """Rows so far."""
+        """Number of rows so far."""
 
     def __enter__(self) -> Self:
         return self
@@ -48,7 +48,7 @@ class RowsHasher:
         self._files.close()
 
     def update(self, batch: pa.RecordBatch) -> None:
-        """Take more rows."""
+        """Add rows."""
         for start in range(0, batch.num_rows, _PIECE_ROWS):
             lines = ndjson_lines(batch.slice(start, _PIECE_ROWS)).to_pylist()
             self._parts.append(b"".join([hashlib.sha3_256(line.encode()).digest() for line in lines]))

@@ -1,7 +1,7 @@
-"""Columns of data as text, a whole column at a time: the values of CSV, the lines of NDJSON.
+"""Columns as text, converted a whole column at a time: values of CSV, lines of NDJSON.
 
-Values are written as `odf -o csv` and `-o ndjson` write them. Each different value is written once, since columns
-repeat themselves.
+Values have the notation of `odf -o csv` and `-o ndjson`. Each distinct value is formatted once, since columns repeat
+values.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ if TYPE_CHECKING:
 
 
 def as_json(value: Any) -> str:
-    """Return a plain value on one line."""
+    """Return a plain value as JSON on one line."""
     return json.dumps(value, separators=(",", ":"), ensure_ascii=False)
 
 
 def csv_columns(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """Return the same rows with columns that are numbers or text; null stays null, what has parts becomes JSON."""
+    """Return the rows with columns of numbers or text; null stays null, nested values become JSON."""
     import pyarrow as pa
 
     def written(column: pa.Array) -> pa.Array:
@@ -36,7 +36,7 @@ def csv_columns(batch: pa.RecordBatch) -> pa.RecordBatch:
 
 
 def ndjson_lines(batch: pa.RecordBatch) -> pa.Array:
-    """Return one JSON object a row, without line ends."""
+    """Return one JSON object per row, without line ends."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -60,7 +60,7 @@ def _json_column(column: pa.Array) -> pa.Array:
 
 
 def in_cell(value: Any) -> str:
-    """Return a plain value in CSV."""
+    """Return a plain value as text for CSV."""
     if isinstance(value, bool):
         return str(value).lower()
     return as_json(value) if isinstance(value, (dict, list)) else str(value)

@@ -1,4 +1,4 @@
-"""Tables for people: columns side by side where there is room, one value a line where there is not."""
+"""Text tables: columns side by side if the width permits, otherwise one value per line."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from odfpy.escaping import escape_controls
 
 GAP = "  "
 NARROWEST = 16
-"""Columns are folded down to this width before a row is shown as several lines."""
+"""Minimum width of folded columns; if rows still do not fit, each is shown on several lines."""
 
 _FOLD_AFTER = re.compile(r"[\s,;/._-]|(?<=\d)T(?=\d)")
 
@@ -25,11 +25,11 @@ def lines_of(
     """Yield the lines of a table.
 
     Args:
-        columns: titles.
-        rows: cells as text; control characters in them are made visible.
-        right: numbers of the columns that are aligned at their right.
-        width: cells of a terminal that a line may take; any number if None.
-        heading: what to do to the line of titles, such as making it bold.
+        columns: titles of the columns.
+        rows: cells as text; control characters are escaped.
+        right: indices of right-aligned columns.
+        width: maximum width in terminal cells; None for no limit.
+        heading: formats the line of titles, for example in bold.
     """
     safe = [[escape_controls(cell) for cell in row] for row in (columns, *rows)]
     widths = [max(map(cells, column)) for column in zip(*safe, strict=True)]
@@ -45,7 +45,7 @@ def lines_of(
 
 
 def _fitting(widths: list[int], width: int) -> list[int] | None:
-    """Return the widths with which all columns fit, the widest being cut; None if that makes them too narrow."""
+    """Return widths with which all columns fit, by narrowing the widest; None if they would become too narrow."""
     room = width - len(GAP) * (len(widths) - 1)
     for limit in range(max(widths, default=0), NARROWEST - 1, -1):
         cut = [min(natural, limit) for natural in widths]
@@ -81,7 +81,7 @@ def _one_below_the_other(
 
 
 def _fold(text: str, width: int) -> list[str]:
-    """Return the text in pieces of at most a width, cut after punctuation unless that is too early in the piece."""
+    """Split a text into pieces of at most a width, if possible after punctuation."""
     pieces = []
     start = 0
     while len(text) - start > width or cells(text[start:]) > width:
@@ -96,7 +96,7 @@ def _fold(text: str, width: int) -> list[str]:
 
 
 def cells(text: str) -> int:
-    """Return how many cells of a terminal a text takes."""
+    """Return the number of terminal cells of a text."""
     if text.isascii():
         return len(text)
     from unicodedata import combining, east_asian_width

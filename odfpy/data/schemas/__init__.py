@@ -1,1 +1,1 @@
-"""Schemas of datasets: the specification's own, Arrow's, DDL, and how a schema may change."""
+"""Schemas of datasets: the specification's, Arrow's, DDL, and schema evolution."""

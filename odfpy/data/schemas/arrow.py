@@ -1,8 +1,8 @@
-"""Between the schema of a dataset and Arrow's (ODF specification, "Schema" and its mapping to Arrow).
+"""Conversion between the schema of a dataset and Arrow's (ODF specification, "Schema" and its mapping to Arrow).
 
-`Option` is Arrow's nullability, at every level. Arrow knows several layouts of the same logical type (views, 64-bit
-offsets, dictionaries, run ends): the schema of a dataset records none of them, so they are all read as the *plain*
-one. Timestamps and times without a unit are in milliseconds, timestamps without a time zone in UTC.
+`Option` is Arrow's nullability, at every level. Arrow has several layouts of the same logical type (views, 64-bit
+offsets, dictionaries, run ends). The schema of a dataset does not record them, so all are read as the *plain* layout.
+Timestamps and times without a unit are in milliseconds, timestamps without a time zone in UTC.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from odfpy.data.schemas.type_text import type_text
 from odfpy.errors import SchemaError
 
 ITEM = "item"
-"""Name of the items of a list, which has no meaning but is seen in Parquet."""
+"""Name of the items of a list. It has no meaning, but is visible in Parquet."""
 
 DEFAULT_UNIT = TimeUnit.MILLISECOND
 DEFAULT_TIMEZONE = "UTC"
@@ -54,37 +54,37 @@ _SIMPLE_FROM_ARROW: dict[pa.DataType, DataType] = {arrow: value for value, arrow
 
 
 def to_arrow(schema: DataSchema) -> pa.Schema:
-    """Return the Arrow schema of a dataset's schema. Extra attributes are not carried over.
+    """Return the Arrow schema of a dataset's schema, without extra attributes.
 
     Raises:
-        SchemaError: a type that Arrow cannot hold; the message names the field.
+        SchemaError: Arrow cannot represent a type; the message names the field.
     """
     return pa.schema([_field_to_arrow(field, field.name) for field in schema.fields])
 
 
 def to_arrow_type(data_type: DataType) -> pa.DataType:
-    """Return the Arrow type of a type; whether it is `Option` belongs to the field and is left out.
+    """Return the Arrow type of a type; `Option` is ignored, since nullability belongs to the field.
 
     Raises:
-        SchemaError: a type that Arrow cannot hold.
+        SchemaError: Arrow cannot represent the type.
     """
     return _to_arrow(data_type, "")[0]
 
 
 def from_arrow(schema: pa.Schema) -> DataSchema:
-    """Return the dataset schema of an Arrow schema, whatever layouts it uses. Field metadata is left out.
+    """Return the dataset schema of an Arrow schema in any layout, without field metadata.
 
     Raises:
-        SchemaError: a type that ODF does not have; the message names the field.
+        SchemaError: ODF does not have a type; the message names the field.
     """
     return DataSchema(tuple(_field_from_arrow(field, field.name) for field in schema))
 
 
 def from_arrow_type(arrow_type: pa.DataType) -> DataType:
-    """Return the type of an Arrow type, not `Option`.
+    """Return the dataset type of an Arrow type, without `Option`.
 
     Raises:
-        SchemaError: a type that ODF does not have.
+        SchemaError: ODF does not have the type.
     """
     return _from_arrow(plain_type(arrow_type), "")
 
@@ -117,7 +117,7 @@ def _required_to_arrow(data_type: DataType, path: str) -> pa.DataType:
         case odf.Binary(fixed_length):
             return pa.binary() if fixed_length is None else pa.binary(fixed_length)
         case odf.Decimal(precision, scale):
-            if not -128 <= scale <= 127:  # pyarrow takes what the format has no room for
+            if not -128 <= scale <= 127:  # pyarrow accepts scales that the format cannot represent
                 raise SchemaError(f"Arrow cannot hold {type_text(data_type)}{_at(path)}: the scale has 8 bits")
             make = pa.decimal128 if precision <= MAX_DECIMAL128 else pa.decimal256
             return make(precision, scale)
@@ -199,8 +199,8 @@ def _nested_from_arrow(arrow: pa.DataType, path: str) -> DataType:
 def plain_type(arrow: pa.DataType) -> pa.DataType:
     """Return the same logical type in its plain layout, at every level.
 
-    It has no views, 64-bit offsets, dictionaries, run ends or extension types, and list items are called `item`.
-    Numbers, times and decimals are as they were.
+    There are no views, 64-bit offsets, dictionaries, run ends or extension types, and list items are named `item`.
+    Numbers, times and decimals are unchanged.
     """
     for is_layout, plain in _LAYOUTS:
         if is_layout(arrow):
@@ -221,7 +221,7 @@ def plain_schema(schema: pa.Schema) -> pa.Schema:
 def plain_array(array: pa.Array) -> pa.Array:
     """Return the same values in the plain layout of their type. Slots under nulls may change.
 
-    Nested arrays are taken apart here, since Arrow's own cast of list views gives wrong items (pyarrow 26).
+    Nested arrays are decomposed here, since Arrow's own cast of list views gives wrong items (pyarrow 26).
     """
     plain = plain_type(array.type)
     if array.type.equals(plain):
@@ -231,7 +231,7 @@ def plain_array(array: pa.Array) -> pa.Array:
     if pa.types.is_dictionary(array.type):
         return plain_array(array.dictionary_decode())
     if pa.types.is_run_end_encoded(array.type):
-        import pyarrow.compute as pc  # 7 MB, for what is rare
+        import pyarrow.compute as pc  # 7 MB, for a rare layout
 
         return plain_array(pc.run_end_decode(array))
     mask = array.is_null() if array.null_count else None
@@ -249,7 +249,7 @@ def plain_array(array: pa.Array) -> pa.Array:
 
 
 def _list_parts(array: pa.Array) -> tuple[npt.NDArray[np.int64], pa.Array]:
-    """Return offsets from 0 and plain items of an array of lists of any layout but fixed size."""
+    """Return offsets from 0 and plain items of an array of lists in any layout except fixed-size lists."""
     starts = np.asarray(array.offsets).astype(np.int64)
     if pa.types.is_list(array.type) or pa.types.is_large_list(array.type):
         return starts - starts[0], plain_array(array.values.slice(starts[0], starts[-1] - starts[0]))
@@ -301,15 +301,15 @@ def _at(path: str) -> str:
 
 
 def has_one_form(kind: pa.DataType) -> bool:
-    """Return whether equal values of a type are the same: fractions have two zeros and many NaNs, maps have orders."""
+    """Return whether equal values of a type are identical; floats have two zeros and many NaNs, maps have orders."""
     return not pa.types.is_floating(kind) and not pa.types.is_nested(kind)
 
 
 def has_within(kind: pa.DataType, is_wanted: Callable[[pa.DataType], bool]) -> bool:
-    """Return whether a type is wanted, or one within it is, at any level.
+    """Return whether a predicate holds for a type or for a type nested in it, at any level.
 
     Args:
         kind: the type.
-        is_wanted: tells of a type that has none within it, or of all.
+        is_wanted: the predicate.
     """
     return bool(is_wanted(kind)) or any(has_within(kind.field(at).type, is_wanted) for at in range(kind.num_fields))

@@ -1,7 +1,8 @@
 """Schemas in the older form `ddlSchema`: SQL column definitions (ODF specification, "ReadStep").
 
 Each line is one definition, `name TYPE [NOT NULL]`. Columns without NOT NULL are optional. Most lines are a name and a
-simple type, which are read here; the parser of SQL is imported for others: that takes longer than a small ingest.
+simple type, which are parsed here. The SQL parser is only imported for other lines: that takes longer than a small
+ingest.
 """
 
 from __future__ import annotations
@@ -82,7 +83,7 @@ _OF_SQL: Final = frozenset(
         "with",
     ]
 )
-"""Words that the parser does not take for the name of a column; a test asks it."""
+"""Words that the SQL parser does not accept as names of columns; a test compares them with the parser."""
 
 _KNOWN = (
     "BOOLEAN, TINYINT, SMALLINT, INT, BIGINT (each also UNSIGNED), FLOAT, DOUBLE, DECIMAL(p, s), DATE, TIMESTAMP, "
@@ -92,13 +93,13 @@ _FORM = "Write `name TYPE` or `name TYPE NOT NULL`, and names that SQL takes for
 
 
 def parse_ddl(lines: Sequence[str]) -> DataSchema:
-    """Parse column definitions; return their schema.
+    """Parse column definitions, and return their schema.
 
     `TIMESTAMP` of any precision is in milliseconds and UTC, as slices store it; the length of a `VARCHAR` is not
     part of its type.
 
     Raises:
-        SchemaError: a definition does not parse, has an unknown type or a name twice; the message has the line.
+        SchemaError: a definition does not parse, has an unknown type or a repeated name; the message has the line.
     """
     fields: dict[str, DataField] = {}
     for number, line in enumerate(lines, start=1):
@@ -115,7 +116,7 @@ def _parse_line(line: str, where: str) -> list[DataField]:
 
 
 def plain_field(line: str) -> DataField | None:
-    """Return the column of a line that is a name and a simple type; None for any other line, also if it is wrong."""
+    """Return the column of a line that is a name and a simple type; None for any other line, including invalid ones."""
     found = _PLAIN.fullmatch(line)
     if found is None or (found["name"] and found["name"].lower() in _OF_SQL):
         return None
@@ -132,7 +133,7 @@ def _plain_type(name: str, arguments: list[str]) -> DataType | None:
 
 
 def _decimal(arguments: list[str]) -> DataType | None:
-    """Return the type with precision and perhaps scale; None if there are no such numbers."""
+    """Return the type with precision and scale; None if the numbers are invalid."""
     precision, scale = int(arguments[0]), int(arguments[1]) if len(arguments) > 1 else 0
     return odf.Decimal(precision, scale) if 1 <= precision <= _MAX_DIGITS and scale <= precision else None
 
@@ -163,7 +164,7 @@ def _field(column: exp.ColumnDef, where: str) -> DataField:
         raise SchemaError(f"Column {column.name!r} has no type: {where}", hint=f"Known types: {_KNOWN}.")
     required = False
     for constraint in column.constraints:
-        kind = constraint.args.get("kind")  # which not all constraints have
+        kind = constraint.args.get("kind")  # not all constraints have a kind
         if not isinstance(kind, exp.NotNullColumnConstraint):
             raise SchemaError(f"Only NOT NULL may follow the type: {where}", hint=_FORM)
         required = not kind.args.get("allow_null")
@@ -173,7 +174,7 @@ def _field(column: exp.ColumnDef, where: str) -> DataField:
 
 def _type(kind: exp.DataType, where: str) -> DataType:
     name = written = kind.this.name
-    if name == "USERDEFINED":  # what the parser does not know
+    if name == "USERDEFINED":  # a type that the parser does not know
         written = kind.sql()
         name = written.upper()
     arguments = [argument.name for argument in kind.expressions]
@@ -192,7 +193,7 @@ def _type(kind: exp.DataType, where: str) -> DataType:
 
 @cache
 def _dialect() -> Any:
-    """Return standard SQL with names in double quotes or backquotes."""
+    """Return the dialect of standard SQL with names in double quotes or backquotes."""
     from sqlglot import tokens
     from sqlglot.dialects.dialect import Dialect
 

@@ -1,9 +1,9 @@
 """Rules by which the schema of a dataset may change (ODF specification, "Schema evolution").
 
-What has been written must stay readable by the newest schema, and what consumers rely on must stay true:
+Existing slices must stay readable with the newest schema, and what consumers rely on must stay true:
 - attributes may change, fields may be reordered, optional fields may be added, at every level;
-- removing, renaming or retyping a field is refused; so is making an optional field required (old rows may hold
-  nulls) and a required one optional (consumers were promised that there are none).
+- removing, renaming or retyping a field is rejected; so is making an optional field required (old rows may contain
+  nulls) or a required one optional (consumers rely on the absence of nulls).
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ def check_evolution(old: DataSchema, new: DataSchema) -> None:
     """Check that `new` may follow `old` in a chain.
 
     Raises:
-        SchemaError: it may not; the message names the field.
+        SchemaError: a rule is violated; the message names the field.
     """
     _check_fields(old.fields, new.fields, "")
 
 
 def is_equivalent(old: DataSchema, new: DataSchema) -> bool:
-    """Return whether the schemas say the same, so that setting `new` after `old` is a no-op.
+    """Return whether two schemas have the same meaning, so that setting `new` after `old` is a no-op.
 
     Explicit defaults (`Timestamp` is in milliseconds and UTC) make no difference; attributes and order do.
     """
@@ -39,12 +39,12 @@ def is_equivalent(old: DataSchema, new: DataSchema) -> bool:
 
 
 def extend_with(old: DataSchema, slice_schema: DataSchema) -> DataSchema:
-    """Return the schema of a dataset after a slice that may have new optional fields and may lack optional ones.
+    """Return the schema of a dataset after a slice that may add optional fields and omit optional ones.
 
-    Fields keep their places, new ones come last; attributes are those of `old`, since a slice carries none.
+    Fields keep their order, new ones come last; attributes are those of `old`, since slices have none.
 
     Raises:
-        SchemaError: a required field is missing or new, a type differs; the message names the field.
+        SchemaError: a required field is missing or new, or a type differs; the message names the field.
     """
     return DataSchema(_extend_fields(old.fields, slice_schema.fields, ""), old.extra)
 
@@ -58,17 +58,17 @@ def extend_with_result(old: DataSchema, result: DataSchema) -> DataSchema:
 
 
 def new_fields_optional(old: DataSchema, new: DataSchema) -> DataSchema:
-    """Return `new`, in which fields that `old` has not are optional, since rows so far do not have them."""
+    """Return `new` with fields that `old` lacks made optional, since existing rows do not have them."""
     known = {field.name for field in old.fields}
     return DataSchema(tuple(field if field.name in known else _optional(field) for field in new.fields), new.extra)
 
 
 def with_attributes(schema: DataSchema, recorded: DataSchema | None, declared: DataSchema | None) -> DataSchema:
-    """Return a schema in which new columns have the attributes that they are declared with.
+    """Return a schema in which new columns have their declared attributes.
 
     Args:
         schema: the schema.
-        recorded: the one before; columns that it has keep their attributes.
+        recorded: the previous schema; its columns keep their attributes.
         declared: columns with their attributes, such as those of a source; None for none.
     """
     if declared is None:
@@ -84,7 +84,7 @@ def _optional(field: DataField) -> DataField:
 
 
 def normalized(schema: DataSchema) -> DataSchema:
-    """Return the schema with all defaults written out, and attributes in one form."""
+    """Return the schema with all defaults explicit, and attributes in a canonical form."""
     return DataSchema(tuple(_normal_field(field) for field in schema.fields), _normal_extra(schema.extra))
 
 
@@ -93,13 +93,13 @@ def _normal_field(field: DataField) -> DataField:
 
 
 def _normal_extra(extra: ExtraAttributes | None) -> ExtraAttributes | None:
-    """Return attributes independent of how their JSON is written; no attributes and none at all are the same."""
+    """Return attributes in a canonical notation; an empty object equals no attributes."""
     attributes = extra.to_dict() if extra else {}
     return ExtraAttributes(json.dumps(attributes, sort_keys=True)) if attributes else None
 
 
 def normal_type(data_type: DataType) -> DataType:
-    """Return the type with all defaults written out."""
+    """Return the type with all defaults explicit."""
     match data_type:
         case odf.Option(inner):
             return odf.Option(normal_type(inner))
@@ -120,7 +120,7 @@ def normal_type(data_type: DataType) -> DataType:
 
 
 def without_options(data_type: DataType) -> DataType:
-    """Return the type with nothing optional in it, at any level."""
+    """Return the type without `Option` at any level."""
     match data_type:
         case odf.Option(inner):
             return without_options(inner)
@@ -194,7 +194,7 @@ def _extend_fields(old: Iterable[DataField], new: Iterable[DataField], path: str
 
 
 def _extend_type(old: DataType, new: DataType, path: str) -> DataType:
-    """Return `old`, with what `new` adds to structs inside it. Required values fit where optional ones are expected."""
+    """Return `old` extended by members that `new` adds to structs. Required values are accepted for optional ones."""
     match old, new:
         case odf.Option(inner), _:
             return odf.Option(_extend_type(inner, new.inner if isinstance(new, odf.Option) else new, path))

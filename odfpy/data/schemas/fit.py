@@ -1,4 +1,4 @@
-"""Fitting a table to a schema that has grown since the table was made."""
+"""Fitting of a table to a schema that has been extended since the table was written."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from odfpy.errors import SchemaError
 def fit_table(table: pa.Table, schema: pa.Schema) -> pa.Table:
     """Return the table with exactly the columns of the schema, in its order and types; missing columns are null.
 
-    Whether a column may be null is not looked at: the result says that all may be.
+    Nullability is not checked: all columns of the result are nullable.
 
     Raises:
         SchemaError: a value does not fit its type; the message names the column.

@@ -1,7 +1,7 @@
-"""Columns that link to objects: files that lie beside the slices of a dataset, by their hashes (RFC-017).
+"""Columns with links to objects: files stored beside the slices of a dataset, identified by hash (RFC-017).
 
-A column of text is one by its attribute `opendatafabric.org/type`. Two attributes of ours may stand beside that: they
-name columns of the same rows that say more of the object.
+The attribute `opendatafabric.org/type` marks a text column as a link. Two more attributes, defined by odfpy, may name
+columns of the same rows with further facts about the object.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ class ObjectLinkColumn:
     """A column whose values are the hashes of objects.
 
     Attributes:
-        name: of the column.
-        size: the column with the bytes of the object, None if there is none.
-        removed: the column with the time at which the bytes were let go, null for those that are kept; None if there
-            is none.
+        name: name of the column.
+        size: the column with the size of the object in bytes, None if there is none.
+        removed: the column with the time at which the object was removed, null for existing objects; None if there is
+            no such column.
     """
 
     name: str
@@ -40,7 +40,7 @@ class ObjectLinkColumn:
 
     @property
     def extra(self) -> ExtraAttributes:
-        """Return the attributes that make a column a link."""
+        """The attributes that mark a column as a link."""
         beside = {SIZE_COLUMN: self.size, REMOVED_COLUMN: self.removed}
         return ExtraAttributes.of(
             {
@@ -51,9 +51,9 @@ class ObjectLinkColumn:
 
 
 def link_columns(schema: DataSchema | None) -> tuple[ObjectLinkColumn, ...]:
-    """Return the columns of a schema that link to objects, without those whose links are not supported here.
+    """Return the columns of a schema that link to objects, without unsupported links.
 
-    What is wrong with columns beside them is for `check_links` to say: here such a column counts as none.
+    Faults in their additional columns are reported by `check_links`; here such a column counts as absent.
     """
     if schema is None:
         return ()
@@ -75,7 +75,7 @@ def link_columns(schema: DataSchema | None) -> tuple[ObjectLinkColumn, ...]:
 
 
 def unread_links(schema: DataSchema | None) -> tuple[str, ...]:
-    """Return the paths of fields whose links are not supported here, such as those of fields within others."""
+    """Return the paths of fields with unsupported links, such as fields nested in others."""
     if schema is None:
         return ()
     top = [field.name for field in schema.fields if _problem_in(field) is not None]
@@ -83,10 +83,10 @@ def unread_links(schema: DataSchema | None) -> tuple[str, ...]:
 
 
 def check_links(schema: DataSchema) -> None:
-    """Check that all links of a schema can be read, and that the columns beside them are there.
+    """Check that all links of a schema are supported, and that their additional columns exist.
 
     Raises:
-        SchemaError: one cannot, or is not; the message names the column.
+        SchemaError: a link is unsupported or lacks a column; the message names the column.
     """
     for path in unread_links(schema):
         field = schema.field(path)
@@ -128,7 +128,7 @@ def _problem_in(field: DataField) -> str | None:
 
 def _link_attributes(field: DataField) -> dict[str, Any] | None:
     """Return the attributes of a field that is marked as a link."""
-    if field.extra is None or TYPE not in field.extra.entries:  # parsed for few
+    if field.extra is None or TYPE not in field.extra.entries:  # only few fields need to be parsed
         return None
     attributes = field.extra.to_dict()
     kind = attributes.get(TYPE)

@@ -1,7 +1,7 @@
-"""The primary key of what a dataset stands for, as an attribute of its schema: recorded for whoever reads the dataset.
+"""The primary key of a dataset's current state, recorded as an attribute of its schema for consumers.
 
-No two rows of the current state have the same values in these columns. A key without columns says that there is one
-row at most. Queries tell it: by their groups, for example.
+No two rows of the current state have the same values in these columns. A key without columns means that there is at
+most one row. Queries determine the key, for example by their groups.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ ATTRIBUTE: Final = "odfpy/primaryKey"
 
 
 def primary_key_of(schema: DataSchema) -> tuple[str, ...] | None:
-    """Return the key that a schema records, None when it records none."""
+    """Return the key that a schema records, None if it records none."""
     found = schema.extra.to_dict().get(ATTRIBUTE) if schema.extra else None
     if not isinstance(found, list) or not all(isinstance(name, str) for name in found):
         return None
@@ -24,7 +24,7 @@ def primary_key_of(schema: DataSchema) -> tuple[str, ...] | None:
 
 
 def with_primary_key(schema: DataSchema, key: tuple[str, ...] | None) -> DataSchema:
-    """Return the schema with another key, or with none; other attributes stay."""
+    """Return the schema with another key, or without a key if it is None; other attributes stay."""
     if primary_key_of(schema) == key:
         return schema
     attributes = schema.extra.to_dict() if schema.extra else {}

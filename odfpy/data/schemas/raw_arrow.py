@@ -1,7 +1,7 @@
-"""Schemas as older writers recorded them: `rawArrowSchema` of SetDataSchema (ODF specification, "SetDataSchema").
+"""Schemas in the format of older writers: `rawArrowSchema` of SetDataSchema (ODF specification, "SetDataSchema").
 
-The bytes are a FlatBuffer with Arrow's table `Schema` as its root. Arrow itself reads such tables only inside of a
-`Message`, so that they are put into one first.
+The bytes are a FlatBuffer with Arrow's table `Schema` as its root. Arrow itself only reads such tables inside a
+`Message`, so the bytes are wrapped in one.
 """
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ from odfpy.errors import SchemaError
 
 _CONTINUATION = b"\xff\xff\xff\xff"
 _VERSION_5, _HEADER_IS_SCHEMA = 4, 1
-_PREFIX = 32  # bytes, a multiple of eight, so that what follows stays aligned
+_PREFIX = 32  # bytes; a multiple of eight, so that the schema stays aligned
 _VTABLE, _TABLE = 4, 16
 
 
 @lru_cache(maxsize=64)
 def read_raw_arrow(data: bytes) -> DataSchema:
-    """Return the schema that the bytes stand for.
+    """Return the schema that the bytes encode.
 
     Raises:
-        SchemaError: they are not an Arrow schema, or one that ODF cannot express.
+        SchemaError: the bytes are not an Arrow schema, or ODF cannot express it.
     """
     import pyarrow as pa
 
@@ -38,13 +38,13 @@ def read_raw_arrow(data: bytes) -> DataSchema:
 
 
 def check_upgrade(old: DataSchema, new: DataSchema) -> None:
-    """Check that `new` may take the place of `old`, where one of them stands for a raw Arrow schema.
+    """Check that `new` may replace `old`, if one of them is a raw Arrow schema.
 
-    As in any evolution; but since writers of raw schemas did not care about which columns may hold nulls, fields may
-    become optional or required this one time.
+    The rules are those of evolution. However, writers of raw schemas did not maintain nullability, so fields may become
+    optional or required this one time.
 
     Raises:
-        SchemaError: it may not; the message names the field.
+        SchemaError: a rule is violated; the message names the field.
     """
     check_evolution(old, DataSchema(_as_optional_fields(old.fields, new.fields)))
 
@@ -58,7 +58,7 @@ def _as_optional_fields(old: tuple[DataField, ...], new: tuple[DataField, ...]) 
 
 
 def _as_optional(old: DataType, new: DataType) -> DataType:
-    """Return `new`, but optional wherever `old` is."""
+    """Return `new`, made optional wherever `old` is."""
     match old, new:
         case odf.Option(inner), _:
             return odf.Option(_as_optional(inner, new.inner if isinstance(new, odf.Option) else new))
@@ -73,7 +73,7 @@ def _as_optional(old: DataType, new: DataType) -> DataType:
 
 
 def _message(data: bytes) -> bytes:
-    """Return an encapsulated IPC message around the schema; its table stays in place, behind a prefix of fixed size.
+    """Return an encapsulated IPC message with the schema; its table stays unchanged, behind a prefix of fixed size.
 
     The prefix: offset of the root table; its vtable (sizes, then slots `version`, `header_type`, `header`); the table
     itself (vtable, offset of the header, version, kind of header).

@@ -1,4 +1,4 @@
-"""Arrays of one type as those of another that differs in how it is laid out, or in what may be null."""
+"""Conversion of arrays to a type that differs in layout or nullability only."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from odfpy.data.schemas.arrow import plain_array
 
 
 def plain_batch(rows: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
-    """Return the same rows in plain layout, with the columns of a schema, which come in that order.
+    """Return the same rows in plain layout, with the schema's columns in the same order.
 
-    Arrow's own cast refuses a null structure with a member that may not be null, even to the type that it has.
+    Arrow's own cast rejects a null struct with a required member, even if the type is the same.
     """
     arrays = [retype(plain_array(column), field.type) for column, field in zip(rows.columns, schema, strict=True)]
     return pa.record_batch(arrays, schema=schema)
 
 
 def retype(array: pa.Array, wanted: pa.DataType) -> pa.Array:
-    """Return the same values in a type that holds them all, down to whether members may be null."""
+    """Return the same values in another type that can represent them, including nullability of members."""
     if array.type.equals(wanted):
         return array
     if pa.types.is_null(wanted):
@@ -45,19 +45,19 @@ def retype(array: pa.Array, wanted: pa.DataType) -> pa.Array:
 
 
 def _compact(array: pa.Array, *children: pa.Array) -> tuple[pa.Array, ...]:
-    """Return offsets from 0, and of the children only what the array uses."""
+    """Return offsets from 0, and the part of each child that the array uses."""
     offsets = np.asarray(array.offsets)
     start, end = int(offsets[0]), int(offsets[-1])
     return pa.array(offsets - start), *(child.slice(start, end - start) for child in children)
 
 
 def floored(times: pa.Array | pa.ChunkedArray, unit: str) -> pa.Array | pa.ChunkedArray:
-    """Return timestamps cut downwards, of the same type.
+    """Return timestamps rounded down to a unit, of the same type.
 
-    Arrow would do so in the time of their zone, where an hour comes twice in autumn.
+    Arrow would round in local time, in which an hour occurs twice in autumn.
 
     Args:
-        times: timestamps, with a zone or without.
+        times: timestamps, with or without time zone.
         unit: `millisecond` or `microsecond`.
     """
     import pyarrow.compute as pc

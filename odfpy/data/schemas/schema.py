@@ -26,7 +26,7 @@ class TimeUnit(Enum):
 
 @dataclass(frozen=True, slots=True)
 class _Plain:
-    """A type without parameters: equal to any other of its class. One dataclass for all, since each takes time."""
+    """A type without parameters, equal to any other instance of its class. A single dataclass saves start-up time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +58,7 @@ class Decimal:
 
 @dataclass(frozen=True, slots=True)
 class Duration:
-    """A length of time; milliseconds unless said otherwise."""
+    """A duration, by default in milliseconds."""
 
     unit: TimeUnit | None = None
 
@@ -139,7 +139,7 @@ class List:
 
 @dataclass(frozen=True, slots=True)
 class Map:
-    """Keys with values."""
+    """A map of keys to values."""
 
     key_type: DataType
     value_type: DataType
@@ -147,7 +147,7 @@ class Map:
 
 
 class Null(_Plain):
-    """Nothing but null."""
+    """The type of columns that only contain null."""
 
     __slots__ = ()
 
@@ -168,14 +168,14 @@ class Struct:
 
 @dataclass(frozen=True, slots=True)
 class Time:
-    """A time of day; milliseconds unless said otherwise."""
+    """A time of day, by default in milliseconds."""
 
     unit: TimeUnit | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Timestamp:
-    """An instant, or without a time zone a wall clock reading; milliseconds in UTC unless said otherwise."""
+    """An instant, or without a time zone a local time; by default milliseconds in UTC."""
 
     unit: TimeUnit | None = None
     timezone: str | None = None
@@ -187,7 +187,7 @@ class String(_Plain):
     __slots__ = ()
 
 
-# The order is that of the union on the wire.
+# The order is that of the union in the FlatBuffers schema.
 DataType: TypeAlias = (
     Binary | Bool | Date | Decimal | Duration | Float16 | Float32 | Float64 | Int8 | Int16 | Int32 | Int64 | UInt8
     | UInt16 | UInt32 | UInt64 | List | Map | Null | Option | Struct | Time | Timestamp | String
@@ -217,14 +217,14 @@ class DataSchema:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Return the column names, in order."""
+        """The column names, in order."""
         return tuple(field.name for field in self.fields)
 
     def field(self, name: str) -> DataField | None:
-        """Return the field of that name (case matters), or None."""
+        """Return the field with a name, which is case-sensitive, or None."""
         return next((field for field in self.fields if field.name == name), None)
 
 
 def alike_name(name: str) -> str:
-    """Return the name of a column without differences that users overlook: case and spaces around it."""
+    """Return the name of a column without differences that users overlook: case and surrounding spaces."""
     return name.strip().casefold()

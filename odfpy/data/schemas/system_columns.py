@@ -1,4 +1,4 @@
-"""The four columns that every slice begins with (ODF specification, "Common Data Schema")."""
+"""The four system columns at the beginning of every slice (ODF specification, "Common Data Schema")."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from odfpy.data.schemas.schema import DataField, DataSchema, DataType, Int32, In
 from odfpy.data.vocabulary import DatasetVocabulary
 
 TIME_TYPE = Timestamp(TimeUnit.MILLISECOND, "UTC")
-"""Type of every timestamp at the top level of a slice."""
+"""Type of all top-level timestamps in a slice."""
 
 
 def system_fields(vocab: DatasetVocabulary, event_time_type: DataType = TIME_TYPE) -> tuple[DataField, ...]:
-    """Return the offset, operation type, system time and event time, all required, in their order.
+    """Return the fields of offset, operation type, system time and event time, all required, in this order.
 
     Args:
         vocab: names of the columns.
@@ -26,7 +26,7 @@ def data_fields(schema: DataSchema, vocab: DatasetVocabulary) -> tuple[DataField
 
 
 def system_columns_first(schema: DataSchema, vocab: DatasetVocabulary) -> DataSchema:
-    """Return the schema in the order that slices have: a recorded one may have its fields in another."""
+    """Return the schema in the order of slices; a recorded schema may have another order."""
     by_name = {field.name: field for field in schema.fields}
     system = (by_name[name] for name in vocab.columns if name in by_name)
     return DataSchema((*system, *data_fields(schema, vocab)), schema.extra)

@@ -1,4 +1,4 @@
-"""Names of types that people bring from elsewhere, with what they are called here."""
+"""Names of types in other systems, with the corresponding types here."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ _DDL: Final[dict[str, str]] = {
 
 
 def odf_type_for(name: str) -> str | None:
-    """Return what a `schema` calls a type that goes by another name elsewhere; None if no such name is known."""
+    """Return the type in the notation of `schema` for a name from another system; None if the name is unknown."""
     text = name.strip().lower()
     exact = _DECIMAL.fullmatch(text)
     if exact is not None:
@@ -63,5 +63,5 @@ def odf_type_for(name: str) -> str | None:
 
 
 def ddl_type_for(name: str) -> str | None:
-    """Return what a `ddlSchema` calls a type that goes by another name elsewhere; None if no such name is known."""
+    """Return the type in the notation of `ddlSchema` for a name from another system; None if the name is unknown."""
     return _DDL.get(_LENGTH.sub("", name.strip().lower()))

@@ -1,4 +1,4 @@
-"""Types as people read them in messages: `Option<Decimal(10, 2)>`, `List<String>`, `Struct<x: Int32>`."""
+"""Types in the notation of messages: `Option<Decimal(10, 2)>`, `List<String>`, `Struct<x: Int32>`."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from odfpy.data.schemas.schema import DataType
 
 
 def type_text(data_type: DataType) -> str:
-    """Return the type in one line."""
+    """Return the type on one line."""
     name = type(data_type).__name__
     match data_type:
         case odf.Option(inner):

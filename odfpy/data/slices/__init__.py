@@ -1,1 +1,1 @@
-"""Data slices: reading, writing, measuring and checking the Parquet files of a dataset."""
+"""Data slices: reading, writing, statistics and checks of the Parquet files of a dataset."""

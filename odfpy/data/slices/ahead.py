@@ -1,4 +1,4 @@
-"""Preparation of the next item by an idle thread, while the current one is worked on."""
+"""Preparation of the next item by an idle thread, while the current one is processed."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ Item = TypeVar("Item")
 
 
 def ahead(items: Iterator[Item], threads: Executor | None) -> Generator[Item, None, None]:
-    """Yield items; an idle thread prepares the next one while the caller works on the current one.
+    """Yield items; an idle thread prepares the next one while the caller processes the current one.
 
-    Nothing waits for a thread: an item that none has begun is prepared by the caller. So a caller may itself run on
-    one of the threads. Items come in their order, and one at most is ready before it is asked for; an error that
-    preparing raises comes in its place.
+    If no thread has started an item, the caller prepares it itself. So the caller never waits for a free thread, and
+    may itself run on one of the threads. Items are yielded in order, and at most one is prepared in advance. An error
+    during preparation is raised in place of its item.
 
     Args:
-        items: what to prepare. Two threads never ask it at the same time.
-        threads: those that help; None if the caller prepares all.
+        items: iterator that prepares the items. Two threads never call it at the same time.
+        threads: the threads; None if the caller prepares all items.
     """
     if threads is None:
         yield from items

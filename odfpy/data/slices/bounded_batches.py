@@ -1,11 +1,12 @@
-"""Batches of a Parquet file that are bounded by bytes, whatever its writer has packed into it.
+"""Batches of a Parquet file with a bounded size in bytes, however its writer has compressed it.
 
-A column may say a megabyte once and refer to it in every row: its pages are small, and what they stand for is not. So
-columns with dictionaries are read as such, and cut before they are written out; others by what the footer says of them.
+A column may store a megabyte once and refer to it in every row: its pages are small, but its values are not. So
+columns with dictionaries are read as dictionaries, and split before they are expanded. Batches of other columns are
+sized by the statistics in the footer.
 
-A dictionary that has grown too large is given up by most writers: the pages after it have the values themselves. To
-read these as a dictionary takes ten times as long as to read them as they are. So of such columns the dictionary is
-looked at: if nothing in it is long, no batch can become too large, and the column is read as one without.
+Most writers abandon a dictionary that has grown too large: later pages contain the values themselves. Reading such
+pages as a dictionary takes ten times as long as reading them directly. So the dictionary of such a column is inspected:
+if it contains no long value, no batch can become too large, and the column is read without dictionary.
 """
 
 from __future__ import annotations
@@ -20,13 +21,13 @@ from odfpy.data.slices.parquet_io import PathLike, reading
 from odfpy.errors import IntegrityError
 
 BATCH_BYTES: Final = 1 << 26
-"""Bytes that the rows of a batch stand for, unless one row has more."""
+"""Maximum bytes of a batch when expanded, unless a single row is larger."""
 
 _MAX_ROW_BYTES: Final = 1 << 30
 _NESTED_ROWS: Final = 4096
 _DICTIONARIES: Final = frozenset(("RLE_DICTIONARY", "PLAIN_DICTIONARY"))
 _WORTH_A_LOOK: Final = 1 << 20
-"""Bytes of a column in a row group; writers do not give up dictionaries that are smaller."""
+"""Minimum bytes of a column in a row group for the inspection; writers do not abandon smaller dictionaries."""
 _LOOK_BYTES: Final = 1 << 16
 _LOOK_ROWS: Final = 64
 
@@ -40,18 +41,18 @@ def bounded_batches(
     columns: Sequence[str] | None = None,
     use_threads: bool = True,
 ) -> Iterator[pa.RecordBatch]:
-    """Yield the rows of a file; columns of text and bytes may be dictionaries.
+    """Yield the rows of a file; text and binary columns may be dictionaries.
 
     Args:
         path: the file.
-        metadata: its footer.
-        rows: rows of a batch at most.
-        groups: the row groups to read, all by default.
-        columns: top-level columns to read, all by default.
-        use_threads: whether columns are decoded side by side.
+        metadata: footer of the file.
+        rows: maximum number of rows of a batch.
+        groups: row groups to read; all by default.
+        columns: top-level columns to read; all by default.
+        use_threads: whether columns are decoded in parallel.
 
     Raises:
-        IntegrityError: the file is damaged, or a row is too large for any reader.
+        IntegrityError: the file is damaged, or a row is too large to be read.
     """
     read = list(range(metadata.num_row_groups)) if groups is None else list(groups)
     dictionaries, fitting = reading_plan(metadata, rows, read)
@@ -68,11 +69,11 @@ def bounded_batches(
 
 
 def reading_plan(metadata: pq.FileMetaData, rows: int, groups: Sequence[int]) -> tuple[list[str], int]:
-    """Return the columns to read as dictionaries, and the rows of a batch; what is read so has to go through `split`.
+    """Return the columns to read as dictionaries, and the rows per batch. Batches read so must be passed to `split`.
 
     Args:
-        metadata: footer of a file.
-        rows: rows of a batch at most.
+        metadata: footer of the file.
+        rows: maximum number of rows of a batch.
         groups: the row groups to read.
     """
     packed = _with_dictionaries(metadata, groups)
@@ -82,7 +83,7 @@ def reading_plan(metadata: pq.FileMetaData, rows: int, groups: Sequence[int]) ->
 
 
 def _with_dictionaries(metadata: pq.FileMetaData, groups: Sequence[int]) -> list[str]:
-    """Return the leaves of text and bytes that have dictionaries; those within others pyarrow does not read as such."""
+    """Return the text and binary leaves with dictionaries. pyarrow cannot read nested ones as dictionaries."""
     leaves = [metadata.schema.column(at) for at in range(metadata.num_columns)]
     return [
         leaf.path
@@ -95,21 +96,21 @@ def _with_dictionaries(metadata: pq.FileMetaData, groups: Sequence[int]) -> list
 def _reads_faster_without(
     path: PathLike, metadata: pq.FileMetaData, column: str, groups: Sequence[int], rows: int
 ) -> bool:
-    """Return whether a column of text with dictionaries can be read without them, and some pages have none.
+    """Return whether a text column with dictionaries can be read without them, and has pages without dictionary.
 
     Args:
         path: the file.
-        metadata: its footer.
-        column: the column, which is not within another.
+        metadata: footer of the file.
+        column: path of the column, which is not nested.
         groups: the row groups to read.
-        rows: of a batch at most; as many of the longest value in a dictionary have to fit.
+        rows: maximum number of rows of a batch; as many of the longest value in a dictionary must fit.
     """
     at = next(at for at in range(metadata.num_columns) if metadata.schema.column(at).path == column)
     chunks = [(group, metadata.row_group(group).column(at)) for group in groups]
     chunks.sort(key=lambda pair: pair[1].total_uncompressed_size, reverse=True)
     if not chunks or chunks[0][1].total_uncompressed_size < _WORTH_A_LOOK:
         return False
-    import pyarrow.compute as pc  # 7 MB, which tables without text do without
+    import pyarrow.compute as pc  # 7 MB, which tables without text can save
 
     with pq.ParquetFile(
         path, metadata=metadata, read_dictionary=[column], pre_buffer=False, buffer_size=_LOOK_BYTES
@@ -118,18 +119,18 @@ def _reads_faster_without(
             batch = next(file.iter_batches(_LOOK_ROWS, [group], columns=[column], use_threads=False), None)
             if batch is None or not pa.types.is_dictionary(batch.column(0).type):
                 return False
-            # The dictionary is whole as soon as a page refers to it. These rows may have their values themselves.
+            # The dictionary is complete as soon as a page refers to it. These rows may contain their values themselves.
             known = batch.column(0).dictionary
             if len(known) <= _LOOK_ROWS or pc.max(pc.binary_length(known)).as_py() * rows > BATCH_BYTES:
                 return False
             references = chunk.num_values * len(known).bit_length() / 8
             if place == 0 and chunk.total_uncompressed_size <= 1.25 * (known.nbytes + references):
-                return False  # it is not given up here, and in smaller row groups hardly
+                return False  # the dictionary is not abandoned here, and hardly in smaller row groups
     return True
 
 
 def _rows_that_fit(metadata: pq.FileMetaData, groups: Sequence[int]) -> int:
-    """Return the number of rows that fit into a batch, if all are as long as the average of the longest row group."""
+    """Return the number of rows that fit into a batch, by the largest average row size of a row group."""
     longest = 1
     for group in groups:
         found = metadata.row_group(group)
@@ -138,14 +139,14 @@ def _rows_that_fit(metadata: pq.FileMetaData, groups: Sequence[int]) -> int:
 
 
 def split(batch: pa.RecordBatch, path: PathLike) -> Iterator[pa.RecordBatch]:
-    """Yield the same rows in batches that are not too large.
+    """Yield the same rows in batches within the maximum size.
 
     Args:
         batch: rows with dictionaries.
         path: the file, for messages.
 
     Raises:
-        IntegrityError: a row is too large for any reader.
+        IntegrityError: a row is too large to be read.
     """
     size = sum(_size(column) for column in batch.columns)
     if size <= BATCH_BYTES:
@@ -163,7 +164,7 @@ def split(batch: pa.RecordBatch, path: PathLike) -> Iterator[pa.RecordBatch]:
 def _size(array: pa.Array) -> int:
     """Return the approximate bytes of an array in plain layout."""
     if pa.types.is_dictionary(array.type):
-        import pyarrow.compute as pc  # 7 MB, which tables without text do without
+        import pyarrow.compute as pc  # 7 MB, which tables without text can save
 
         lengths = pc.binary_length(array.dictionary)
         return 4 * len(array) + int(pc.sum(lengths.take(array.indices).cast(pa.int64())).as_py() or 0)

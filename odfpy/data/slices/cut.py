@@ -1,6 +1,6 @@
-"""Cutting the rows of a large result into slices.
+"""Splitting of a large result's rows into slices.
 
-The cut decides offsets, hashes and blocks, so it follows from the rows alone: not from memory, lane, threads or
+The split determines offsets, hashes and blocks, so it depends on the rows alone: not on memory, lane, threads or
 partitions. See the decision record "large results become several slices".
 """
 
@@ -13,18 +13,18 @@ from typing import Final
 from odfpy.data.vocabulary import OperationType
 
 SLICE_ROWS: Final = 1 << 20
-"""Rows of a slice of a result that has more. Two full row groups, see `odfpy.data.slices.row_groups`."""
+"""Maximum number of rows of a slice: two full row groups, see `odfpy.data.slices.row_groups`."""
 
 _FROM, _TO = int(OperationType.CORRECT_FROM), int(OperationType.CORRECT_TO)
 
 
 def cut_rows(rows: int, operation_at: Callable[[int], int], size: int = SLICE_ROWS) -> list[tuple[int, int]]:
-    """Return the slices that a number of rows is cut into, as half-open ranges of ranks.
+    """Return the slices of a number of rows, as half-open ranges of ranks.
 
     Args:
-        rows: in all.
-        operation_at: gives the operation type of the row of a rank.
-        size: rows of a slice, at least 2; one more where that keeps a -C with its +C.
+        rows: number of all rows.
+        operation_at: returns the operation type of the row with a rank.
+        size: rows per slice, at least 2; one more if that keeps a -C and its +C together.
     """
     bounds = [0]
     for bound in range(size, rows, size):

@@ -1,6 +1,6 @@
-"""The footer of a slice, compared with the claims of its block before anything else of the file is read.
+"""Comparison of a slice's footer with the claims of its block, before any other part of the file is read.
 
-A few kB of Parquet may stand for any number of rows and bytes. Their number is in the footer, and readers go by it.
+A few kB of Parquet may expand to any number of rows and bytes. The footer states these numbers, and readers rely on it.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from odfpy.data.vocabulary import DatasetVocabulary
 from odfpy.errors import IntegrityError
 
 MAX_UNPACKED: Final = 64 << 30
-"""Bytes of a slice when its pages are unpacked, unless somebody chooses another limit."""
+"""Default maximum of a slice's bytes after decompression."""
 
 _MAGIC: Final = b"PAR1"
 _ROWS_PER_BYTE: Final = 128
-"""Offsets are distinct: the densest of encodings has a byte for so many of them at least."""
+"""Offsets are distinct: even the densest encoding needs a byte for this number of them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +36,7 @@ class ExpectedSlice:
         start: offset of the first row.
         end: offset of the last row.
         vocab: names of the system columns.
-        schema: the schema in force, None where none is recorded.
+        schema: the schema in force, None if none is recorded.
     """
 
     start: int
@@ -46,12 +46,12 @@ class ExpectedSlice:
 
     @property
     def num_rows(self) -> int:
-        """Return how many rows there are."""
+        """The number of rows."""
         return self.end - self.start + 1
 
 
 def is_parquet(path: PathLike) -> bool:
-    """Return whether a file begins and ends as Parquet does; nobody reads a slice that does not."""
+    """Return whether a file has the magic bytes of Parquet at both ends. Without them, no reader accepts a slice."""
     with Path(path).open("rb") as file:
         size = os.fstat(file.fileno()).st_size
         if size < 3 * len(_MAGIC) or file.read(len(_MAGIC)) != _MAGIC:
@@ -61,15 +61,15 @@ def is_parquet(path: PathLike) -> bool:
 
 
 def check_footer(path: PathLike, expected: ExpectedSlice, most_unpacked: int = MAX_UNPACKED) -> None:
-    """Check that the footer of a slice says what its block says; no page is read.
+    """Check that the footer of a slice matches the claims of its block; no page is read.
 
     Args:
-        path: the file.
-        expected: what the block says.
-        most_unpacked: bytes that its pages may have when they are unpacked.
+        path: the file of the slice.
+        expected: the claims of the block.
+        most_unpacked: maximum bytes of the pages after decompression.
 
     Raises:
-        IntegrityError: it does not, or says what cannot be; the message names the file.
+        IntegrityError: the footer does not match, or is invalid; the message names the file.
     """
     with open_parquet(path) as file:
         metadata, schema = file.metadata, file.schema_arrow
@@ -85,7 +85,7 @@ def check_footer(path: PathLike, expected: ExpectedSlice, most_unpacked: int = M
 
 
 def touch_columns(metadata: pq.FileMetaData) -> None:
-    """Look at all that a footer says of columns, as whoever reads the file later may: what breaks, breaks here."""
+    """Access all statistics of columns that later readers may access, so that invalid ones fail here."""
     for group in map(metadata.row_group, range(metadata.num_row_groups)):
         for column in map(group.column, range(group.num_columns)):
             with suppress(pa.ArrowException, ValueError, OverflowError, NotImplementedError):
@@ -127,16 +127,16 @@ def _in_offsets(metadata: pq.FileMetaData, schema: pa.Schema, expected: Expected
     if leaf is None:
         return f"its column {name!r} holds no offsets"
     known = [metadata.row_group(at).column(leaf).statistics for at in range(metadata.num_row_groups)]
-    if not known or not all(one is not None and one.has_min_max for one in known):
+    if not known or not all(statistics is not None and statistics.has_min_max for statistics in known):
         return None  # other writers need not say it: whoever verifies reads the rows
-    found = (min(one.min for one in known), max(one.max for one in known))
+    found = (min(statistics.min for statistics in known), max(statistics.max for statistics in known))
     if found != (expected.start, expected.end):
         return f"its offsets are {found[0]} to {found[1]}, the block says {expected.start} to {expected.end}"
     return None
 
 
 def _in_schema(schema: pa.Schema, expected: ExpectedSlice) -> str | None:
-    """Return columns and what kind of type they have; widths, units and layouts have been written in several ways."""
+    """Compare names and kinds of types of the columns; writers have used several widths, units and layouts."""
     if expected.schema is None:
         return None
     wanted = {field.name: field.type for field in plain_schema(to_arrow(expected.schema))}

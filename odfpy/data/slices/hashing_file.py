@@ -1,4 +1,4 @@
-"""A file that is hashed and counted as it is written, for writers of Arrow."""
+"""A file for Arrow's writers that is hashed and counted as it is written."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ class HashingFile:
     """A file that is hashed and counted as it is written.
 
     Attributes:
-        hasher: SHA3-256 of the bytes so far.
-        size: how many there are.
+        hasher: SHA3-256 of the bytes written so far.
+        size: number of bytes written so far.
     """
 
     def __init__(self, path: Path) -> None:
@@ -26,7 +26,7 @@ class HashingFile:
 
     @property
     def closed(self) -> bool:
-        """True if nothing can be written any more; asked by Arrow."""
+        """True if nothing can be written any more; Arrow reads it."""
         return self._file.closed and not self._discarding
 
     def write(self, data: bytes) -> int:
@@ -46,20 +46,20 @@ class HashingFile:
         return self.size
 
     def discard(self) -> None:
-        """Take and drop whatever still comes."""
+        """Ignore all further writes, and close the file."""
         self._discarding = True
-        with contextlib.suppress(OSError):  # a full disk cannot take what is still buffered
+        with contextlib.suppress(OSError):  # a full disk cannot store buffered bytes
             self._file.close()
 
     def sync_and_close(self) -> None:
-        """Make sure that all bytes are on disk."""
+        """Flush all bytes to the disk, and close the file."""
         self._file.flush()
         os.fsync(self._file.fileno())
         self._file.close()
 
     def finish(self) -> None:
-        """Write all bytes, which whoever has more files flushes to the disk together."""
+        """Close the file without flushing it to the disk: callers with several files flush them together."""
         self._file.close()
 
     def close(self) -> None:
-        """Do nothing: Arrow calls it at its end, but `sync_and_close` or `discard` close the file."""
+        """Do nothing: Arrow calls it at the end, but `sync_and_close` or `discard` close the file."""

@@ -1,15 +1,15 @@
 """Logical hash of a slice, `arrow0-sha3-256` (ODF specification, "Logical Hashes").
 
 The hash depends on column names, types and values only: not on Parquet encodings, batch boundaries, dictionaries,
-views or offset widths. Every leaf column has a SHA3-256 hasher of its own, fed with its type and then its values in
-order; the record hasher takes the names with their depth, then the digests of the leaves:
+views or offset widths. Every leaf column has its own SHA3-256 hasher, which is given its type and then its values in
+order; the record hasher is given the names with their depth, then the digests of the leaves:
 
 - fixed width: the bytes as stored; boolean: one byte, 1 for false and 2 for true; null: one byte 0;
 - text and binary: length (u64), then the bytes;
 - list: number of items (u64), then the items.
 
-Columns are independent of each other and `hashlib` releases the GIL, so that they are hashed on threads. A thread that
-has no column to hash turns the next values of another's into bytes.
+Columns are independent of each other and `hashlib` releases the GIL, so they are hashed in threads. A thread without
+a column to hash converts the next values of another thread's column to bytes.
 """
 
 from __future__ import annotations
@@ -36,19 +36,19 @@ from odfpy.errors import SchemaError
 
 _PIECE_ROWS = 32_768
 _PIECE_BYTES = 1 << 22
-"""Rows and bytes encoded at a time, so that intermediate buffers are small, and that hashing begins soon."""
+"""Rows and bytes that are encoded at a time, so that buffers are small and hashing starts early."""
 
 _READ_ROWS = 65_536
-"""Rows decoded at a time."""
+"""Number of rows decoded at a time."""
 
 _THREADS_PAY_FROM = 1 << 18
-"""Bytes in a batch from which threads are worth their start."""
+"""Minimum bytes of a batch for which threads are faster."""
 
 _THREADS_A_COLUMN = 2
-"""One hashes, another prepares what comes next."""
+"""One thread hashes, the other encodes the next piece."""
 
 _REFERENCE_BATCH = 10_000
-"""Rows that the reference implementation hashes at a time."""
+"""Number of rows that the reference implementation hashes at a time."""
 
 
 class LogicalHasher:
@@ -59,14 +59,14 @@ class LogicalHasher:
     """
 
     def __init__(self, schema: pa.Schema, *, threads: int | None = None) -> None:
-        """Start with the schema that all batches have, in whatever layout.
+        """Start a hash.
 
         Args:
-            schema: names and types; nullability and metadata do not matter.
-            threads: how many may be used, by default one for each processor; 1 hashes in the calling thread.
+            schema: schema of all batches, in any layout; nullability and metadata are ignored.
+            threads: maximum number of threads, by default one per processor; 1 hashes in the calling thread.
 
         Raises:
-            SchemaError: a type for which the hash is not defined; the message names the column.
+            SchemaError: the hash is not defined for a type; the message names the column.
         """
         self._schema = plain_schema(schema)
         self._columns = [_Column(field) for field in self._schema]
@@ -75,13 +75,13 @@ class LogicalHasher:
         self._running: list[Future[None]] = []
 
     def update(self, batch: pa.RecordBatch | pa.Table) -> None:
-        """Take the next rows.
+        """Add the next rows.
 
         Raises:
-            SchemaError: the batch has other columns or types than the schema.
+            SchemaError: columns or types of the batch differ from the schema.
         """
         self._check(batch.schema)
-        # A hasher takes values in their order: none of this batch before all of the last.
+        # A hasher needs values in order: all of the previous batch before any of this one.
         self._wait()
         if self._pool is None and self._threads > 1 and bytes_of(batch) >= _THREADS_PAY_FROM:
             self._pool = ThreadPoolExecutor(self._threads, thread_name_prefix="logical-hash")
@@ -90,11 +90,11 @@ class LogicalHasher:
             for column, values in work:
                 column.update(values)
             return
-        work.sort(key=lambda item: bytes_of(item[1]), reverse=True)  # the longest first, so that threads end together
+        work.sort(key=lambda item: bytes_of(item[1]), reverse=True)  # the largest first, so that threads end alike
         self._running = [self._pool.submit(column.update, values, self._pool) for column, values in work]
 
     def finish(self) -> Multihash:
-        """Return the hash of all rows; the hasher cannot be used afterwards."""
+        """Return the hash of all rows. The hasher cannot be used afterwards."""
         self._wait()
         if self._pool is not None:
             self._pool.shutdown()
@@ -117,7 +117,7 @@ def logical_hash(table: pa.Table | pa.RecordBatch) -> Multihash:
     """Return the logical hash of rows in memory.
 
     Raises:
-        SchemaError: a type for which the hash is not defined; the message names the column.
+        SchemaError: the hash is not defined for a type; the message names the column.
     """
     hasher = LogicalHasher(table.schema)
     hasher.update(table)
@@ -125,12 +125,12 @@ def logical_hash(table: pa.Table | pa.RecordBatch) -> Multihash:
 
 
 def logical_hash_of_parquet(path: PathLike, *, threads: int | None = None) -> Multihash:
-    """Return the logical hash of a Parquet file, streamed: each thread reads and hashes a column at a time.
+    """Return the logical hash of a Parquet file, in a stream: each thread reads and hashes one column at a time.
 
     Raises:
         IntegrityError: the file is damaged.
         ObjectNotFound: there is no such file.
-        SchemaError: a type for which the hash is not defined; the message names the column.
+        SchemaError: the hash is not defined for a type; the message names the column.
     """
     with open_parquet(path) as file:
         metadata = file.metadata
@@ -159,7 +159,7 @@ def logical_hash_of_parquet(path: PathLike, *, threads: int | None = None) -> Mu
 
 
 def _column_sizes(metadata: pq.FileMetaData, columns: list[_Column]) -> dict[str, int]:
-    """Return the bytes of every top-level column before compression."""
+    """Return the uncompressed bytes of every top-level column."""
     sizes = {column.name: 0 for column in columns}
     if len(sizes) < len(columns):
         raise SchemaError(f"Two columns have the same name: {[column.name for column in columns]}")
@@ -207,16 +207,16 @@ class _Column:
                     hasher.update(memoryview(data))
 
     def _encoded(self, values: pa.Array | pa.ChunkedArray) -> Iterator[list[pa.Buffer]]:
-        """Yield the bytes of each leaf, a few rows at a time."""
+        """Yield the bytes of each leaf, piece by piece."""
         chunks = values.chunks if isinstance(values, pa.ChunkedArray) else [values]
         for chunk in chunks:
-            if is_zero_copy(chunk):  # nothing has to be made, so nothing to be cut
+            if is_zero_copy(chunk):  # no buffers have to be allocated, so the chunk need not be split
                 yield [value_bytes(chunk)]
                 continue
             rows = min(_PIECE_ROWS, max(1, len(chunk) * _PIECE_BYTES // max(1, bytes_of(chunk))))
             for start in range(0, len(chunk), rows):
                 piece = chunk.slice(start, rows)
-                if self.is_struct:  # so that nulls of the struct can reach children of any layout
+                if self.is_struct:  # so that nulls of the struct are applied to children of any layout
                     piece = plain_array(piece)
                 yield [value_bytes(leaf) for leaf in _leaf_arrays(piece)]
 
@@ -230,7 +230,7 @@ def _leaf_types(field: pa.Field, path: tuple[str, ...]) -> Iterator[tuple[tuple[
 
 
 def _leaf_arrays(array: pa.Array) -> Iterator[pa.Array]:
-    """Yield the leaves below an array, each null where it or any struct above it is null."""
+    """Yield the leaves below an array; a leaf is null where it or any struct above it is null."""
     if pa.types.is_struct(array.type):
         yield from chain.from_iterable(_leaf_arrays(child) for child in array.flatten())
     else:
@@ -238,7 +238,7 @@ def _leaf_arrays(array: pa.Array) -> Iterator[pa.Array]:
 
 
 def _describe_names(field: pa.Field, level: int) -> bytes:
-    """Return the names and levels as the record hasher takes them: depth first, a struct before its children."""
+    """Return names and levels for the record hasher: depth first, a struct before its children."""
     name: bytes = field.name.encode()
     here = len(name).to_bytes(8, "little") + name + level.to_bytes(8, "little")
     children = field.type.fields if pa.types.is_struct(field.type) else ()
@@ -246,20 +246,20 @@ def _describe_names(field: pa.Field, level: int) -> bytes:
 
 
 def _describe(field: pa.Field, level: int) -> tuple[bytes, list[bytes]]:
-    """Yield everything that the hash includes of a column's schema."""
+    """Return the bytes for a column's schema: names and levels, and the type of each leaf."""
     types = [type_bytes(leaf, ".".join(path)) for path, leaf in _leaf_types(field, ())]
     return _describe_names(field, level), types
 
 
-# --- Where the reference implementation departs -----------------------------------------------------------------------
+# --- Deviations of the reference implementation ----------------------------------------------------------------------
 
 
 def ambiguous_columns(source: pa.Table | PathLike) -> list[str]:
     """Return leaf columns (`struct.leaf`) over which the reference implementation's hash is not a function of the data.
 
-    In a batch where both a struct and a leaf under it have nulls, it takes a leaf that is null under a struct that
-    is not for a value, whatever bytes are there. A logical hash made by others may thus differ from ours when such
-    leaves exist; with the physical hash right, that deserves a warning and not a failure.
+    In a batch where both a struct and a leaf below it have nulls, it hashes leaves that are null below a non-null
+    struct as values, with arbitrary bytes. So logical hashes by other implementations may differ from ours for such
+    leaves; if the physical hash matches, that justifies a warning, not a failure.
 
     Raises:
         IntegrityError: the file is damaged.
@@ -281,7 +281,7 @@ def _ambiguous_in(batches: Iterable[pa.RecordBatch]) -> list[str]:
 
 
 def _ambiguous(array: pa.Array, path: str, taken_valid: pa.Array | None) -> Iterator[str]:
-    """Yield leaves with a null that the reference implementation takes for a value, given `taken_valid` above."""
+    """Yield leaves with nulls that the reference implementation hashes as values, given `taken_valid` of the parent."""
     valid = array.is_valid()
     if array.null_count == 0:
         combined = taken_valid

@@ -1,4 +1,4 @@
-"""Row groups of a slice: where they end depends on the rows alone, and their size in memory is bounded."""
+"""Row groups of a slice: their ends depend on the rows alone, and their size in memory is bounded."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ BLOCK_ROWS: Final = 4_096
 """Row groups end only at multiples of this many rows."""
 
 GROUP_ROWS: Final = 128 * BLOCK_ROWS
-"""Rows in a row group, unless it is full before."""
+"""Maximum number of rows in a row group."""
 
 GROUP_BYTES: Final = 1 << 27
-"""Bytes of text, binary and list items from which a row group is full."""
+"""Bytes of text, binary and list items at which a row group is full."""
 
 
 class RowGroups:
@@ -28,7 +28,7 @@ class RowGroups:
         self._bytes = 0
 
     def push(self, batch: pa.RecordBatch) -> Iterator[pa.Table]:
-        """Add rows; gives the row groups that are full."""
+        """Add rows, and yield the row groups that have become full."""
         start = at = 0
         while at < batch.num_rows:
             part = batch.slice(at, BLOCK_ROWS - self._rows % BLOCK_ROWS)
@@ -44,19 +44,19 @@ class RowGroups:
             self._group.append(batch.slice(start))
 
     def rest(self) -> Iterator[pa.Table]:
-        """Yield the last row group, if any."""
+        """Yield the last row group, if there are remaining rows."""
         if self._rows:
             yield self._close()
 
     def _close(self) -> pa.Table:
         table = pa.Table.from_batches(self._group, self._schema)
-        whole = len(self._group) == 1  # nothing to put together, as when the rows came in such groups
+        whole = len(self._group) == 1  # nothing to combine, for example if the rows already came in such groups
         self._group, self._rows, self._bytes = [], 0, 0
         return table if whole else table.combine_chunks()
 
 
 def _payload(array: pa.Array) -> int:
-    """Return the bytes of varying size in an array, whatever its layout."""
+    """Return the bytes of variable size in an array, whatever its layout."""
     if pa.types.is_struct(array.type):
         return sum(_payload(child) for child in array.flatten())
     if pa.types.is_list(array.type) or pa.types.is_fixed_size_list(array.type):

@@ -11,10 +11,10 @@ from odfpy.errors import SchemaError
 
 
 def check_slice_schema(schema: pa.Schema, vocab: DatasetVocabulary) -> None:
-    """Check the system columns, and that Parquet can hold every type without changing it.
+    """Check the system columns, and that Parquet can represent every type exactly.
 
     Raises:
-        SchemaError: it cannot be the schema of a slice; the message names the column.
+        SchemaError: the schema is not valid for a slice; the message names the column.
     """
     names = schema.names
     if tuple(names[:4]) != vocab.columns:
@@ -31,16 +31,16 @@ def check_slice_schema(schema: pa.Schema, vocab: DatasetVocabulary) -> None:
 
 
 def check_storable(schema: pa.Schema) -> None:
-    """Check that Parquet can hold every type of a schema without changing it. Raises as above."""
+    """Check that Parquet can represent every type of a schema exactly; raises as above."""
     for field in schema:
         _check_storable(field, field.name, may_be_absent=False)
 
 
 def conform(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
-    """Return the batch with exactly the schema; only layout, bit width of decimals and nullability may differ.
+    """Return the batch with exactly the given schema; only layout, bit width of decimals and nullability may differ.
 
     Raises:
-        SchemaError: columns or types are others, or a required value is null; the message names the column.
+        SchemaError: columns or types differ, or a required value is null; the message names the column.
     """
     if batch.schema.names != schema.names:
         raise SchemaError(f"A batch has the columns {batch.schema.names} where the slice has {schema.names}")
@@ -55,12 +55,12 @@ def conform(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
 
 
 def _is_offset(arrow: pa.DataType) -> bool:
-    """Return whether a type is that of offsets: int64, but unsigned in datasets that began so."""
+    """Return whether a type is valid for offsets: int64, or uint64 as in older datasets."""
     return arrow in (pa.int64(), pa.uint64())
 
 
 def _is_operation_type(arrow: pa.DataType) -> bool:
-    """Return whether a type is that of operations: int32, but unsigned bytes in datasets that began so."""
+    """Return whether a type is valid for operations: int32, or uint8 as in older datasets."""
     return arrow in (pa.int32(), pa.uint8())
 
 
@@ -69,7 +69,7 @@ def _is_event_time(arrow: pa.DataType) -> bool:
 
 
 def _check_storable(field: pa.Field, path: str, *, may_be_absent: bool) -> None:
-    """Refuse what does not come back from Parquet as it was; `may_be_absent` is true within optional structs."""
+    """Reject types that Parquet would not return unchanged; `may_be_absent` is true within optional structs."""
     arrow = field.type
     if pa.types.is_struct(arrow):
         if not arrow.num_fields:
@@ -92,7 +92,7 @@ def _check_storable(field: pa.Field, path: str, *, may_be_absent: bool) -> None:
 
 
 def _retyped(values: pa.Array, field: pa.Field) -> pa.Array:
-    """Return the values in another Arrow type for the same ODF type."""
+    """Return the values in another Arrow type that corresponds to the same ODF type."""
     given, wanted = (without_options(normal_type(from_arrow_type(arrow))) for arrow in (values.type, field.type))
     if given != wanted:
         raise SchemaError(f"A batch has {values.type} in column {field.name!r} where the slice has {field.type}")
@@ -103,7 +103,7 @@ def _retyped(values: pa.Array, field: pa.Field) -> pa.Array:
 
 
 def _check_required(field: pa.Field, array: pa.Array, nulls_above: int, path: str) -> None:
-    """Refuse nulls of a required field; where the struct around it is null, so are its fields."""
+    """Reject nulls of a required field, except those due to nulls of its parent."""
     if not field.nullable and array.null_count > nulls_above:
         raise SchemaError(
             f"Column {path!r} is required but has nulls",
@@ -117,7 +117,7 @@ def _check_required(field: pa.Field, array: pa.Array, nulls_above: int, path: st
 
 
 def _without_hidden_nulls(array: pa.Array, field: pa.Field) -> pa.Array:
-    """Return the array without nulls in required leaves of null structs, which Parquet's writer takes for real ones."""
+    """Return the array without nulls in required leaves of null structs, which Parquet's writer would reject."""
     if pa.types.is_struct(field.type):
         fields = list(field.type.fields)
         children = [_without_hidden_nulls(array.field(at), child) for at, child in enumerate(fields)]

@@ -1,7 +1,7 @@
 """Data slices: one Parquet file for each block that carries data (ODF specification, "Data Slice").
 
-Here they are read: what any writer has written is shown in one form: plain layouts, offsets as int64, operation types
-as int32. `odfpy.data.slices.writer` makes them.
+This module reads slices of any writer in a uniform form: plain layouts, offsets as int64, operation types as int32.
+`odfpy.data.slices.writer` writes them.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ class SliceStats:
     """Statistics of a slice, from its footer.
 
     Attributes:
-        num_rows: rows in the file.
-        offset_start: least offset, None when there are no rows.
-        offset_end: greatest offset, inclusive.
+        num_rows: number of rows in the file.
+        offset_start: minimum offset, None if there are no rows.
+        offset_end: maximum offset, inclusive.
     """
 
     num_rows: int
@@ -48,7 +48,7 @@ def read_slice(
     Raises:
         IntegrityError: the file is damaged.
         ObjectNotFound: there is no such file.
-        SchemaError: it has no such column.
+        SchemaError: a column does not exist.
     """
     with open_parquet(path) as file:
         schema = _selected(path, file.schema_arrow, columns)
@@ -59,11 +59,11 @@ def read_slice(
 
 
 def read_rows(path: PathLike, places: Sequence[int], *, vocab: DatasetVocabulary = DEFAULT_VOCABULARY) -> pa.Table:
-    """Return some rows of a slice; only the parts of the file that have them are read.
+    """Return rows of a slice by position; only row groups that contain them are read.
 
     Args:
         path: the file.
-        places: of the rows, from 0, in growing order.
+        places: positions of the rows, from 0, ascending.
         vocab: names of the system columns.
 
     Raises:
@@ -95,15 +95,15 @@ def iter_slice(
     first: int = 0,
     last: int | None = None,
 ) -> Iterator[pa.RecordBatch]:
-    """Yield the rows of a slice in batches of at most `batch_size` rows, and bounded in bytes.
+    """Yield the rows of a slice in batches that are limited in rows and bytes.
 
     Args:
         path: the file; errors are those of `read_slice`.
-        batch_size: rows of a batch at most.
+        batch_size: maximum number of rows of a batch.
         columns: top-level columns to read, in this order; all by default.
         vocab: names of the system columns.
-        first: position of the first row that is wanted, from 0.
-        last: position of the last row that is wanted. Only row groups that have some of them are read.
+        first: position of the first row, from 0.
+        last: position of the last row, inclusive. Only row groups that overlap the range are read.
     """
     with open_parquet(path) as file:
         schema = _normal(_selected(path, file.schema_arrow, columns), vocab)
@@ -122,7 +122,7 @@ def iter_slice(
 
 
 def _row_groups(metadata: pq.FileMetaData, first: int, last: int | None) -> tuple[list[int], int]:
-    """Return the row groups with rows from `first` to `last`, and the position of the first row of these."""
+    """Return the row groups with rows from `first` to `last`, and the position of their first row."""
     found: list[int] = []
     begin = at = 0
     for group in range(metadata.num_row_groups):
@@ -135,18 +135,18 @@ def _row_groups(metadata: pq.FileMetaData, first: int, last: int | None) -> tupl
 
 
 def slice_schema(path: PathLike, *, vocab: DatasetVocabulary = DEFAULT_VOCABULARY) -> pa.Schema:
-    """Return the schema that `read_slice` gives; errors as there."""
+    """Return the schema of the rows that `read_slice` returns; errors as there."""
     with open_parquet(path) as file:
         return _normal(file.schema_arrow, vocab)
 
 
 def slice_stats(path: PathLike, *, vocab: DatasetVocabulary = DEFAULT_VOCABULARY) -> SliceStats:
-    """Return the number of rows and range of offsets, from the footer where the writer has put them there.
+    """Return the number of rows and range of offsets, from the footer if it has these statistics.
 
     Raises:
         IntegrityError: the file is damaged.
         ObjectNotFound: there is no such file.
-        SchemaError: it has no offset column.
+        SchemaError: the file has no offset column.
     """
     with open_parquet(path) as file:
         metadata = file.metadata

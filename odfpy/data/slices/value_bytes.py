@@ -1,6 +1,6 @@
-"""Types and values as the bytes that a logical hash is made of; all integers little-endian.
+"""Encoding of types and values as input of the logical hash; all integers are little-endian.
 
-Everything is vectorized: no Python code runs per value. `odfpy.data.slices.logical_hash` says what the hash is.
+Everything is vectorized: no Python code runs per value. `odfpy.data.slices.logical_hash` defines the hash.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ Flags: TypeAlias = npt.NDArray[np.bool_]
 
 _NULL = b"\x00"
 _LENGTH = 8
-# Numbers of the Rust crate `arrow-digest`, which defines the hash: with others, no recorded hash would hold any more.
+# Numbers of the Rust crate `arrow-digest`, which defines the hash: any change would invalidate all recorded hashes.
 _INT, _FLOAT, _BINARY, _UTF8, _BOOL, _DECIMAL, _DATE, _TIME, _TIMESTAMP, _LIST = 1, 2, 3, 4, 5, 6, 7, 8, 9, 11
 _UNITS = {"s": 0, "ms": 1, "us": 2, "ns": 3}
 
 
 def type_bytes(data_type: pa.DataType, column: str) -> bytes:
-    """Return what a leaf column's hasher starts with.
+    """Return the initial bytes for a leaf column's hasher.
 
     Raises:
         SchemaError: the hash is not defined for the type; the message names the column.
@@ -67,10 +67,10 @@ def _type_bytes(arrow: pa.DataType) -> bytes | None:
 
 
 def value_bytes(array: pa.Array) -> pa.Buffer:
-    """Return all values of a leaf array, one after the other.
+    """Return the bytes of all values of a leaf array, concatenated.
 
-    Shape: as many bytes as `value_sizes` adds up to. Nulls are those of the array itself; its layout, offset and
-    whatever its null slots hold do not matter.
+    Shape: the sum of `value_sizes`. Nulls are those of the array itself; its layout, its offset and the content of
+    null slots do not matter.
     """
     if len(array) == 0:  # its buffers may be missing
         return pa.py_buffer(b"")
@@ -106,7 +106,7 @@ def value_sizes(array: pa.Array) -> Sizes:
 
 
 def _boolean_bytes(array: pa.BooleanArray) -> npt.NDArray[np.uint8]:
-    """Return 1 for false and 2 for true: that there is a value, plus the value; so that a null is 0."""
+    """Return one byte per value: 0 for null, 1 for false, 2 for true."""
     stored = _bitmap(pa.Array.from_buffers(array.type, len(array), [None, array.buffers()[1]], offset=array.offset))
     valid = _validity(array)
     bits = (np.unpackbits(each, count=len(array), bitorder="little") for each in (valid, valid & stored))
@@ -114,10 +114,10 @@ def _boolean_bytes(array: pa.BooleanArray) -> npt.NDArray[np.uint8]:
 
 
 def _without_null_slots(array: pa.Array, stored: pa.Buffer, width: int) -> pa.Buffer:
-    """Return fixed-width values with one byte 0 in the place of a null.
+    """Return fixed-width values, with a single byte 0 for each null.
 
-    Null slots become 0, and all of them but the first byte is filtered out. The bits that say so are looked up for
-    eight rows at once, and the filter copies what lies between nulls as blocks.
+    Null slots are set to 0, and filtered out except for their first byte. The filter's bits are looked up for eight
+    rows at once, and the filter copies the bytes between nulls in blocks.
     """
     bits = _validity(array)
     words = np.frombuffer(stored, f"u{min(width, 8)}").reshape(len(array), -1)
@@ -132,7 +132,7 @@ def _without_null_slots(array: pa.Array, stored: pa.Buffer, width: int) -> pa.Bu
 
 @cache
 def _kept_bytes(width: int) -> npt.NDArray[np.void]:
-    """Return for each byte of a validity bitmap, so for eight rows, the bitmap of the valid ones of 8 * width bytes.
+    """Return, for each byte of a validity bitmap (eight rows), the bitmap of the bytes to retain among 8 * width bytes.
 
     Shape: 256 items of `width` bytes.
     """
@@ -142,11 +142,11 @@ def _kept_bytes(width: int) -> npt.NDArray[np.void]:
     return np.packbits(kept, axis=1, bitorder="little").view(f"V{width}").reshape(-1)
 
 
-# --- Elements: arrays of large_binary whose values are the bytes of values, one each ----------------------------------
+# --- Elements: arrays of large_binary with the bytes of one value in each item ---------------------------------------
 
 
 def _list_elements(array: pa.Array) -> pa.LargeBinaryArray:
-    """Return every list as its number of items and their bytes; nulls as their byte."""
+    """Return every list as its number of items followed by their bytes; nulls as their single byte."""
     offsets = _offsets(array)
     items = array.values.slice(offsets[0], offsets[-1] - offsets[0])
     bounds = _bounds(items, offsets - offsets[0])
@@ -154,7 +154,7 @@ def _list_elements(array: pa.Array) -> pa.LargeBinaryArray:
 
 
 def _bounds(array: pa.Array, rows: Sizes) -> Sizes:
-    """Return where the bytes of the given rows begin in `value_bytes` of an array."""
+    """Return the offsets of the given rows in `value_bytes` of an array."""
     if array.null_count == 0 and _is_fixed_width(array.type):
         return rows * _width(array.type)
     bounds = np.zeros(len(array) + 1, np.int64)
@@ -163,12 +163,12 @@ def _bounds(array: pa.Array, rows: Sizes) -> Sizes:
 
 
 def _prefixed(values: pa.LargeBinaryArray, counts: Sizes | None) -> pa.LargeBinaryArray:
-    """Return every value after its count (its length in bytes when not given) as u64; nulls as their byte."""
+    """Return every value preceded by its count (by default its length in bytes) as u64; nulls as their single byte."""
     lengths = np.diff(_offsets(values))
     counts = lengths if counts is None else counts
     if values.null_count == 0 and len(values) and (lengths == lengths[0]).all():
         return _prefixed_of_one_length(values, counts, int(lengths[0]))
-    # One kernel makes room; the counts are then written byte by byte of their significance, all rows at once.
+    # One kernel inserts space; the counts are then written one byte position at a time, for all rows at once.
     room = pc.binary_replace_slice(values, 0, 0, bytes(_LENGTH))
     starts = _offsets(room)[:-1]
     if values.null_count:
@@ -178,7 +178,7 @@ def _prefixed(values: pa.LargeBinaryArray, counts: Sizes | None) -> pa.LargeBina
     if not data.flags.writeable:
         data = data.copy()
     while len(counts):
-        data[starts] = counts  # numpy takes the lowest byte
+        data[starts] = counts  # numpy stores the lowest byte
         more = counts > 0xFF
         if not more.any():
             break
@@ -188,7 +188,7 @@ def _prefixed(values: pa.LargeBinaryArray, counts: Sizes | None) -> pa.LargeBina
 
 
 def _prefixed_of_one_length(values: pa.LargeBinaryArray, counts: Sizes, length: int) -> pa.LargeBinaryArray:
-    """Return the same for values that all have the same length, such as codes: two copies at a fixed distance."""
+    """Return the same for values of equal length, such as codes: two copies at a fixed distance."""
     rows = np.empty(len(values), [("count", "<u8"), ("value", f"V{length}")] if length else [("count", "<u8")])
     rows["count"] = counts
     if length:
@@ -208,7 +208,7 @@ def _data(elements: pa.LargeBinaryArray) -> pa.Buffer:
 
 
 def _offsets(array: pa.Array) -> Sizes:
-    """Return offsets of a large_binary array, or of a list array of any layout but views."""
+    """Return the offsets of a large_binary array, or of a list array in any layout except views."""
     if pa.types.is_fixed_size_list(array.type):
         size, first = int(array.type.list_size), int(array.offset)
         return np.arange(first, first + len(array) + 1, dtype=np.int64) * size
@@ -218,17 +218,17 @@ def _offsets(array: pa.Array) -> Sizes:
 
 
 def _valid(array: pa.Array) -> Flags:
-    """Return which values are not null."""
+    """Return flags of the values that are not null."""
     return np.unpackbits(_validity(array), count=len(array), bitorder="little").view(np.bool_)
 
 
 def _validity(array: pa.Array) -> npt.NDArray[np.uint8]:
-    """Return which values are not null, as a bitmap that begins with the first."""
+    """Return the validity bitmap, starting at the first value."""
     return _bitmap(array.is_valid())
 
 
 def _bitmap(flags: pa.BooleanArray) -> npt.NDArray[np.uint8]:
-    """Return bits of an array without nulls, from its first value on."""
+    """Return the bits of an array without nulls, starting at its first value."""
     if flags.offset % 8:
         return np.packbits(np.asarray(flags), bitorder="little")
     return np.frombuffer(flags.buffers()[1], np.uint8, (len(flags) + 7) // 8, flags.offset // 8)
@@ -238,7 +238,7 @@ def _bitmap(flags: pa.BooleanArray) -> npt.NDArray[np.uint8]:
 
 
 def _decoded(array: pa.Array) -> pa.Array:
-    """Return the array without dictionary, run ends or extension; lists with offsets."""
+    """Return the array without dictionary, run ends or extension; list views become lists with offsets."""
     if isinstance(array, pa.ExtensionArray):
         array = array.storage
     if pa.types.is_dictionary(array.type):
@@ -251,12 +251,12 @@ def _decoded(array: pa.Array) -> pa.Array:
 
 
 def _is_fixed_width(arrow: pa.DataType) -> bool:
-    """Return whether all values that are not null have as many bytes, whatever the layout of the array."""
+    """Return whether all non-null values have the same number of bytes, whatever the layout of the array."""
     return bool(pa.types.is_primitive(arrow) or pa.types.is_decimal(arrow))
 
 
 def _width(arrow: pa.DataType) -> int:
-    """Bytes of a value of a fixed-width type; a boolean has one."""
+    """Return the bytes per value of a fixed-width type; a boolean has one."""
     bits: int = arrow.bit_width
     return max(bits // 8, 1)
 
@@ -286,7 +286,7 @@ _KINDS = (
 
 
 def _kind(plain: pa.DataType) -> int | None:
-    """Return the number of the type in the hash, None where it has none."""
+    """Return the number of the type in the hash, None if it has none."""
     return next((kind for is_kind, kind in _KINDS if is_kind(plain)), None)
 
 

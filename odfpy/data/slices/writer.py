@@ -1,4 +1,4 @@
-"""Writing a data slice and measuring it in one pass (ODF specification, "Data Slice"); see `slices.slice`."""
+"""Writing of data slices, measured in the same pass (ODF specification, "Data Slice"); see `slices.slice`."""
 
 from __future__ import annotations
 
@@ -30,17 +30,17 @@ from odfpy.values import dataclass
 
 @dataclass(frozen=True, slots=True)
 class SliceInfo:
-    """The facts about a slice that a metadata block records, and a few more.
+    """Description of a slice: the fields of its metadata block, and further statistics.
 
     Attributes:
         physical_hash: SHA3-256 of the file.
-        logical_hash: hash of the rows.
+        logical_hash: logical hash of the rows.
         offset_start: offset of the first row.
         offset_end: offset of the last row, inclusive.
-        size: bytes of the file.
-        num_rows: rows in the file.
-        min_event_time: earliest event time, None when all are null.
-        max_event_time: latest event time, None when all are null.
+        size: size of the file in bytes.
+        num_rows: number of rows in the file.
+        min_event_time: earliest event time, None if all are null.
+        max_event_time: latest event time, None if all are null.
     """
 
     physical_hash: Multihash
@@ -54,10 +54,10 @@ class SliceInfo:
 
 
 def check_writable(schema: DataSchema, vocab: DatasetVocabulary) -> None:
-    """Check that slices can have a schema, before there are any rows.
+    """Check that a schema is valid for slices, before there are any rows.
 
     Raises:
-        SchemaError: system columns are missing, or a type cannot be in a slice; the message names the column.
+        SchemaError: system columns are missing, or slices do not support a type; the message names the column.
     """
     arrow = to_arrow(schema)
     check_slice_schema(arrow, vocab)
@@ -67,7 +67,8 @@ def check_writable(schema: DataSchema, vocab: DatasetVocabulary) -> None:
 class SliceWriter:
     """Writes one slice from batches that have their final columns, types and order.
 
-    Use it as a context manager and call `finish` when all rows are written; leaving it without removes the file.
+    Use it as a context manager, and call `finish` after all rows are written; leaving the block without it removes the
+    file.
     """
 
     def __init__(
@@ -76,13 +77,13 @@ class SliceWriter:
         """Create the file.
 
         Args:
-            path: file to write, a temporary name; an existing file is overwritten.
+            path: temporary path of the file; an existing file is overwritten.
             schema: schema of the dataset. Fields that are not optional become REQUIRED.
             vocab: names of the system columns, which must be the first four.
-            threads: for hashing, by default one for each processor.
+            threads: number of threads for hashing; by default one per processor.
 
         Raises:
-            SchemaError: system columns are missing, or a type cannot be in a slice.
+            SchemaError: system columns are missing, or slices do not support a type.
             OdfError: the file cannot be created.
         """
         self._path = Path(path)
@@ -92,7 +93,7 @@ class SliceWriter:
         self._groups = RowGroups(self._schema)
         self._first_offset: int | None = None
         self._next_offset = 0
-        self._event_times: list[int] = []  # least and greatest
+        self._event_times: list[int] = []  # minimum and maximum
         self._done = False
         with self._writing(), stage("Parquet"):
             self._sink = HashingFile(self._path)
@@ -100,15 +101,15 @@ class SliceWriter:
 
     @property
     def num_rows(self) -> int:
-        """Return the number of rows written so far."""
+        """The number of rows written so far."""
         return 0 if self._first_offset is None else self._next_offset - self._first_offset
 
     def write(self, batch: pa.RecordBatch | pa.Table) -> None:
         """Append rows, in order of offset.
 
         Raises:
-            SchemaError: columns or types are not those of the schema, or a required value is null.
-            InternalError: the offsets do not continue those before.
+            SchemaError: columns or types differ from the schema, or a required value is null.
+            InternalError: the offsets do not continue the previous ones.
             OdfError: the file cannot be written.
         """
         for part in batch.to_batches() if isinstance(batch, pa.Table) else [batch]:
@@ -151,11 +152,11 @@ class SliceWriter:
         return info
 
     def abort(self) -> None:
-        """Stop and remove the file. After `finish` this does nothing."""
+        """Stop writing and remove the file; no-op after `finish`."""
         if self._done:
             return
         self._done = True
-        # The sink first: Arrow can only be closed by writing a footer, for which a full disk has no room.
+        # The sink first: Arrow's writer writes a footer when it is closed, for which a full disk has no space.
         self._sink.discard()
         with contextlib.suppress(pa.ArrowException, OSError):
             self._writer.close()
@@ -184,9 +185,9 @@ class SliceWriter:
 
     def _write_group(self, group: pa.Table) -> None:
         with stage("logical hash"):
-            self._hasher.update(group)  # goes on in the background
+            self._hasher.update(group)  # continues in the background
         with self._writing(), stage("Parquet", again=True):
-            # The size is given, or else pyarrow cuts groups by a default of its own, which its next release may change.
+            # explicit, since pyarrow's default row group size may change between releases
             self._writer.write_table(group, row_group_size=group.num_rows)
 
     @contextlib.contextmanager
@@ -201,7 +202,7 @@ class SliceWriter:
 
 
 def _nanos(instant: pa.Scalar) -> int:
-    """Return the nanoseconds since the epoch of a timestamp or a date."""
+    """Return the nanoseconds since 1970 of a timestamp or a date."""
     value: int = instant.value
     if pa.types.is_date32(instant.type):
         return value * SECONDS_PER_DAY * NANOS_PER_SECOND
@@ -212,11 +213,11 @@ def _nanos(instant: pa.Scalar) -> int:
 
 
 def _parquet_writer(sink: HashingFile, schema: pa.Schema, vocab: DatasetVocabulary) -> pq.ParquetWriter:
-    """Return a writer with all settings that shape the bytes: defaults may change with releases of pyarrow.
+    """Return a writer with explicit values for all settings that affect the bytes: pyarrow's defaults may change.
 
-    zstd, since slices are kept and sent around for ever and every reader of Parquet knows it. Offsets count up, which
-    delta encoding reduces to nothing and a dictionary would only bloat. Decimals are integers where they fit, and list
-    items are called `item`, as the reference implementation has them.
+    zstd, since slices are stored and transferred for ever and every Parquet reader supports it. Offsets ascend, so
+    delta encoding makes them tiny, and a dictionary would only add bytes. Decimals are integers if they fit, and list
+    items are named `item`, as in the reference implementation.
     """
     dictionary = [column for column in _leaf_paths(schema) if column != vocab.offset_column]
     return pq.ParquetWriter(
@@ -241,7 +242,7 @@ def _parquet_writer(sink: HashingFile, schema: pa.Schema, vocab: DatasetVocabula
 
 
 def _leaf_paths(schema: pa.Schema) -> list[str]:
-    """Return the paths of leaf columns as Parquet has them."""
+    """Return the paths of leaf columns in Parquet's notation."""
     return [path for field in schema for path in _paths(field.type, field.name)]
 
 

@@ -36,19 +36,19 @@ class Unnested:
 def unnest_columns(plan: Any) -> list[Unnested]:
     """Return the columns that an Unnest makes, in their order."""
     (below,) = plan.inputs()
-    known, found = names_of(below), []
+    known, unnested = names_of(below), []
     for name in names_of(plan):
         if name in known:
             continue
         of_list = _OF_LIST.fullmatch(name)
         if of_list is not None and of_list[1] + ")" in known:
-            found.append(Unnested(name, of_list[1] + ")", int(of_list[2])))
+            unnested.append(Unnested(name, of_list[1] + ")", int(of_list[2])))
             continue
-        source = next((one for one in known if name.startswith(one + ".")), None)
+        source = next((column for column in known if name.startswith(column + ".")), None)
         if source is None:
             raise InternalError(f"{name} is not a column of what is unnested")
-        found.append(Unnested(name, source, 0))
-    return found
+        unnested.append(Unnested(name, source, 0))
+    return unnested
 
 
 def names_of(plan: Any) -> list[str]:
@@ -57,7 +57,7 @@ def names_of(plan: Any) -> list[str]:
 
 
 @dataclass(frozen=True, slots=True)
-class _Way:
+class _Origin:
     """One origin of a column.
 
     Attributes:
@@ -74,7 +74,7 @@ class _Way:
     is_one_of: bool = False
     through: tuple[str, ...] = ()
 
-    def made_by(self, text: str) -> _Way:
+    def made_by(self, text: str) -> _Origin:
         return replace(self, through=(text[:_MAX_TEXT_LENGTH], *self.through))
 
 
@@ -86,11 +86,11 @@ def column_origins(plan: Any, inputs: Sequence[str], layout: OutputLayout) -> tu
         inputs: names of the inputs in the query.
         layout: the columns of the output.
     """
-    found: dict[tuple[str, int, str, int], ColumnOrigin] = {}
+    origins: dict[tuple[str, int, str, int], ColumnOrigin] = {}
     positions = dict(zip(layout.schema.names[3:], layout.sources, strict=True))
     for name in sorted(positions, key=positions.__getitem__):
         for way in _ways(plan, positions[name], 0):
-            made = ColumnOrigin(
+            origin = ColumnOrigin(
                 column=name,
                 input=inputs.index(way.table),
                 source=way.column,
@@ -99,13 +99,13 @@ def column_origins(plan: Any, inputs: Sequence[str], layout: OutputLayout) -> tu
                 is_one_of=way.is_one_of,
                 branch=way.branch,
             )
-            key = made.column, made.input, way.column, way.branch
-            if key not in found or made.is_copy:
-                found[key] = made
-    return tuple(found.values())
+            key = origin.column, origin.input, way.column, way.branch
+            if key not in origins or origin.is_copy:
+                origins[key] = origin
+    return tuple(origins.values())
 
 
-def _ways(plan: Any, at: int, before: int) -> Iterator[_Way]:
+def _ways(plan: Any, at: int, before: int) -> Iterator[_Origin]:
     """Yield all origins of a column of a plan.
 
     Args:
@@ -116,7 +116,9 @@ def _ways(plan: Any, at: int, before: int) -> Iterator[_Way]:
     name, variant = operator(plan)
     match name:
         case "TableScan":
-            yield _Way(str(variant.table_name()), names_of(plan)[at].removeprefix(f"{variant.table_name()}."), before)
+            yield _Origin(
+                str(variant.table_name()), names_of(plan)[at].removeprefix(f"{variant.table_name()}."), before
+            )
         case "Union":
             for below in plan.inputs():
                 yield from (replace(way, is_one_of=True) for way in _ways(below, at, before))
@@ -129,7 +131,7 @@ def _ways(plan: Any, at: int, before: int) -> Iterator[_Way]:
             yield from _ways(plan.inputs()[0], at, before)
 
 
-def _of_expression(below: Any, raw: Any, before: int) -> Iterator[_Way]:
+def _of_expression(below: Any, raw: Any, before: int) -> Iterator[_Origin]:
     """Yield the origins of what an expression reads; a mere column reference adds nothing to them."""
     from datafusion.expr import Expr
 
@@ -148,8 +150,8 @@ def _of_expression(below: Any, raw: Any, before: int) -> Iterator[_Way]:
 def _as_sql(name: str) -> str:
     """Return the name of an expression with SQL literals: `Utf8("a")` is `'a'`, and `Int64(2)` is `2`."""
 
-    def literal(found: re.Match[str]) -> str:
-        number, text = found.groups()
+    def literal(match: re.Match[str]) -> str:
+        number, text = match.groups()
         return number or "'" + text.replace("'", "''") + "'"
 
     return _NUMBER_OR_TEXT.sub(literal, _PLACEHOLDER.sub(r"\1", name))
@@ -164,13 +166,13 @@ def _columns_read(expression: Any) -> Iterator[str]:
         yield from _columns_read(operand)
 
 
-def _of_unnest(plan: Any, at: int, before: int) -> Iterator[_Way]:
+def _of_unnest(plan: Any, at: int, before: int) -> Iterator[_Origin]:
     (below,) = plan.inputs()
     known, name = names_of(below), names_of(plan)[at]
-    made = next((column for column in unnest_columns(plan) if column.column == name), None)
-    if made is None:
+    unnested = next((column for column in unnest_columns(plan) if column.column == name), None)
+    if unnested is None:
         yield from _ways(below, known.index(name), before)
         return
-    inside = _as_sql(made.source)
-    text = f"unnest({inside})" if made.depth else inside + made.column.removeprefix(made.source)
-    yield from (way.made_by(text) for way in _ways(below, known.index(made.source), before))
+    inside = _as_sql(unnested.source)
+    text = f"unnest({inside})" if unnested.depth else inside + unnested.column.removeprefix(unnested.source)
+    yield from (way.made_by(text) for way in _ways(below, known.index(unnested.source), before))

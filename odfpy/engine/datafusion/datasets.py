@@ -27,10 +27,10 @@ class _Dataset(ds.UnionDataset):  # type: ignore[misc]
 
     def get_fragments(self, filter: Any = None) -> Any:  # noqa: A002  (pyarrow's name)
         del filter
-        return [_Whole(self)]
+        return [_WholeFragment(self)]
 
 
-class _Whole:
+class _WholeFragment:
     """A dataset as its only fragment."""
 
     def __init__(self, dataset: _Dataset) -> None:

@@ -48,7 +48,7 @@ def _default() -> ForkServer:
 
 @dataclass(frozen=True, slots=True)
 class DataFusionEngine:
-    """Runs SQL with DataFusion, in processes.
+    """The DataFusion engine; each request runs in a process of its own.
 
     Attributes:
         processes: source of the processes; by default ones that may use most of the machine's memory.
@@ -129,8 +129,8 @@ class DataFusionEngine:
                 request = PreprocessRequest(transform, tuple(handed), str(place))
                 response = self._ask(request, is_planning=not any(table.num_rows for table in tables.values()))
             finally:
-                for one in handed:
-                    Path(one.data_path).unlink(missing_ok=True)
+                for handed_table in handed:
+                    Path(handed_table.data_path).unlink(missing_ok=True)
             if not isinstance(response, PreprocessResponseSuccess):
                 assert isinstance(response, TransformResponseInvalidQuery | TransformResponseInternalError)  # noqa: S101
                 raise as_error(response)

@@ -26,7 +26,7 @@ def are_wrong(plan: Any) -> bool:
     return any(map(_WRONG.match, _OPERATOR.split(plan.display_indent_schema())))
 
 
-def with_right_ones(query: str) -> str:
+def with_own_extremes(query: str) -> str:
     """Return the query with other functions in the place of `min` and `max`, but for those over windows.
 
     Args:

@@ -1,8 +1,7 @@
 """Conversion of DataFusion's errors. It reports positions only for syntax errors; others are searched in the text.
 
-A message names a column, a function, a value or an operator: where the query has it once, that is the place. Where it
-has it several times, one after the other is changed and planned again: the message is another one when it is the one
-that is meant.
+A message names a column, a function, a value or an operator. If the query contains it once, that is the position.
+Otherwise each occurrence is changed in turn, and the query planned again: the right one changes the message.
 """
 
 from __future__ import annotations
@@ -47,7 +46,7 @@ _PARSER_ERROR: Final = re.compile(r'^(?:ParserError|TokenizerError)\("(.*)"\)$',
 _OVER: Final = frozenset(
     "row_number rank dense_rank percent_rank cume_dist ntile lag lead first_value last_value nth_value".split()  # noqa: SIM905
 )
-"""Functions that there are only of windows."""
+"""Functions that exist only over windows."""
 
 _MAX_TRIED: Final = 20
 _MAX_LENGTH: Final = 2000
@@ -225,11 +224,11 @@ def _translated(message: str, source: SourceText, retry: Retry | None) -> OdfErr
     if parser:
         return _of_syntax(parser.group(1).replace('\\"', '"'), source)
     for mistake in _MISTAKES:
-        found = mistake.message.search(text)
-        if found is not None:
-            spans = _Places(source).of(found, mistake.otherwise)
-            span = _meant(spans, message, source, retry)
-            sentence = _in_one_line(text) if mistake.says is None else mistake.says.format(**found.groupdict())
+        match = mistake.message.search(text)
+        if match is not None:
+            spans = _Places(source).of(match, mistake.otherwise)
+            span = _position_meant(spans, message, source, retry)
+            sentence = _in_one_line(text) if mistake.says is None else mistake.says.format(**match.groupdict())
             where = source.at(*span) if span else source.whole()
             is_quoted = span is not None and source.text[span[0]] == '"'
             return InvalidQuery(f"{sentence}{where}", hint=_suggestion(text, is_quoted=is_quoted) or mistake.hint)
@@ -271,18 +270,19 @@ def _suggestion(text: str, *, is_quoted: bool) -> str | None:
         others = "Only functions of DataFusion are available; functions of Spark SQL need the engine spark."
         return did_you_mean(name, [suggested.group(1)] if suggested else [], otherwise=others)
     candidates = _CANDIDATES.search(text)
-    known = [one for one in candidates.group(1).split("\n\t") if "(UserDefined)" not in one] if candidates else []
-    return f"There is {', '.join(one.strip() for one in known)}." if known else None
+    signatures = candidates.group(1).split("\n\t") if candidates else []
+    known = [signature for signature in signatures if "(UserDefined)" not in signature]
+    return f"There is {', '.join(signature.strip() for signature in known)}." if known else None
 
 
 def _other_column(wanted: str, text: str, more: str) -> str | None:
     valid, suggested = _VALID.search(text), _SUGGESTED.search(text)
     known = re.findall(_PATH, valid.group(1)) if valid else [suggested.group(1)] if suggested else []
     name = _parts(wanted)[-1]
-    if same := [one for one in known if _parts(one)[-1] == name and "." in wanted]:
+    if same := [column for column in known if _parts(column)[-1] == name and "." in wanted]:
         return f"Did you mean {' or '.join(same)}?"
     there_are = f"There are {', '.join(known)}.{more}" if known else more.strip() or None
-    return did_you_mean(name, {_parts(one)[-1] for one in known}, otherwise=there_are)
+    return did_you_mean(name, {_parts(column)[-1] for column in known}, otherwise=there_are)
 
 
 def _parts(path: str) -> list[str]:
@@ -306,9 +306,9 @@ class _Places:
         except TokenError:
             self._tokens = ()
 
-    def of(self, found: re.Match[str], otherwise: Sequence[str]) -> list[tuple[int, int]]:
+    def of(self, match: re.Match[str], otherwise: Sequence[str]) -> list[tuple[int, int]]:
         """Return the positions of a message's names; if there are none, of other words."""
-        named = found.groupdict()
+        named = match.groupdict()
         by_kind: dict[str, Callable[[str], Iterator[tuple[int, int]]]] = {
             "column": lambda text: self._paths(_parts(text)),
             "dotted": lambda text: self._paths(text.split(".")),
@@ -348,14 +348,14 @@ class _Places:
     def _paths(self, parts: Sequence[str]) -> Iterator[tuple[int, int]]:
         """Yield a name with all that is before its dots; or else alone, since messages add the table."""
         for wanted in (parts, parts[-1:]):
-            found = False
+            is_found = False
             for at in range(len(self._tokens) - 2 * len(wanted) + 2):
                 tokens = self._tokens[at : at + 2 * len(wanted) - 1]
                 names = [token.text for token in tokens[::2] if not _is(token, "STRING", "NUMBER")]
                 if names == list(wanted) and all(_is(dot, "DOT") for dot in tokens[1::2]):
-                    found = True
+                    is_found = True
                     yield tokens[0].start, tokens[-1].end + 1
-            if found:
+            if is_found:
                 return
 
 
@@ -363,7 +363,7 @@ def _is(token: Any, *kinds: str) -> bool:
     return token.token_type.name in kinds
 
 
-def _meant(
+def _position_meant(
     spans: Sequence[tuple[int, int]], message: str, source: SourceText, retry: Retry | None
 ) -> tuple[int, int] | None:
     """Return the position that a message refers to: the only one, or the one whose replacement changes the message."""

@@ -73,33 +73,33 @@ def _name_table(context: SessionContext, table: FileTable) -> None:
         if table.format == "parquet" and any(_has_views(field.type) for field in schema):
             _name_parquet(context, table, schema)
             return
-        found = factory.finish(schema)
+        dataset = factory.finish(schema)
     except (pa.ArrowException, OSError, ValueError) as error:
         raise InvalidQuery(f"The files of {table.name!r} cannot be read: {error}") from error
     if not is_cast:
-        name_dataset(context, table.name, found, schema)
+        name_dataset(context, table.name, dataset, schema)
         return
     as_written = f"__odf_files_{table.name}"
-    name_dataset(context, as_written, found, schema)
+    name_dataset(context, as_written, dataset, schema)
     context.register_view(quoted(table.name), _cast(context, as_written, schema, given))
 
 
 def _name_parquet(context: SessionContext, table: FileTable, schema: pa.Schema) -> None:
-    """Let DataFusion read the files itself: pyarrow has no filters for the layouts that arrow-rs writes."""
+    """Register Parquet files that DataFusion reads itself: pyarrow has no filters for the layouts of arrow-rs."""
     parts = []
     for number, path in enumerate(table.paths):
         name = f"__odf_files_{table.name}_{number}"
         # As a URL, in which no character is a wildcard; the name of a copy does not end with `.parquet`.
         context.register_parquet(quoted(name), Path(path).as_uri(), file_extension="", schema=schema)
         parts.append(in_one_order(context, name, schema))
-    whole = parts[0]
+    union = parts[0]
     for part in parts[1:]:
-        whole = whole.union(part)
-    context.register_view(quoted(table.name), whole)
+        union = union.union(part)
+    context.register_view(quoted(table.name), union)
 
 
 def _has_views(kind: pa.DataType) -> bool:
-    return has_within(kind, lambda one: pa.types.is_string_view(one) or pa.types.is_binary_view(one))
+    return has_within(kind, lambda part: pa.types.is_string_view(part) or pa.types.is_binary_view(part))
 
 
 def _cast(context: SessionContext, name: str, schema: pa.Schema, wanted: pa.Schema) -> DataFrame:

@@ -131,7 +131,7 @@ def _child(asked: int, rows: int, *, is_planning: bool) -> None:
 
 
 def _confine(request: Job | ScanRequest | FilesRequest) -> None:
-    """Give up access to all files but those of the request and of Python, and to all sockets, if the kernel can."""
+    """Drop access to all files but those of the request and of Python, and to all sockets, if the kernel can."""
     files = files_of(request)
     with suppress(OSError):  # a kernel without Landlock
         restrict_files([*_READS, *files.reads], [*files.folders, "/dev/null"])
@@ -147,7 +147,7 @@ def _limit(most: int, *, is_planning: bool) -> None:
 
 
 def _end_with_client(connected: socket.socket, *, wanted: bool) -> None:
-    """Let the system terminate this process when the client hangs up: by SIGIO, which nothing here handles."""
+    """Have the kernel terminate this process when the client hangs up: by SIGIO, which nothing here handles."""
     flags = fcntl.fcntl(connected, fcntl.F_GETFL)
     fcntl.fcntl(connected, fcntl.F_SETOWN, os.getpid())
     fcntl.fcntl(connected, fcntl.F_SETFL, flags | os.O_ASYNC if wanted else flags & ~os.O_ASYNC)

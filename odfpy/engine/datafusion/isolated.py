@@ -68,7 +68,7 @@ Ending: TypeAlias = Result | Breakdown
 
 
 class ForkServer:
-    """Starts processes for requests; thread-safe. It ends with this process, or after an idle period.
+    """A server that forks a process for each request; thread-safe. It ends with this process, or after an idle period.
 
     Attributes:
         memory: maximum memory of a request in bytes.
@@ -99,19 +99,19 @@ class ForkServer:
         Raises:
             EngineUnavailable: no process can be started.
         """
-        mine, theirs = socket.socketpair()
+        own_end, child_end = socket.socketpair()
         reading, writing = os.pipe()
         try:
-            self._send(PLANNING if is_planning else _COMPUTING, [theirs.fileno(), writing])
+            self._send(PLANNING if is_planning else _COMPUTING, [child_end.fileno(), writing])
         except OSError as error:
-            mine.close()
+            own_end.close()
             os.close(reading)
             raise EngineUnavailable(f"No process can be started for the query: {error.strerror}") from error
         finally:
             # In any case: while a copy is open here, the exit of the child does not end its rows.
-            theirs.close()
+            child_end.close()
             os.close(writing)
-        return Channel(mine), reading
+        return Channel(own_end), reading
 
     def _send(self, kind: bytes, descriptors: list[int]) -> None:
         with self._lock:
@@ -133,19 +133,19 @@ class ForkServer:
         return self._control
 
     def _start(self) -> socket.socket:
-        mine, theirs = socket.socketpair()
-        with theirs:
+        own_end, child_end = socket.socketpair()
+        with child_end:
             process = subprocess.Popen(
                 python_command("odfpy.engine.datafusion.fork_server", str(self.memory), str(self.idle)),
-                stdin=theirs.fileno(),
+                stdin=child_end.fileno(),
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,  # where Rust reports that it has no memory
                 env=python_environment(os.environ, **_SETTINGS),
                 start_new_session=True,  # Ctrl-C is not for it
             )
         self.pid = process.pid
-        self._end = weakref.finalize(self, _end, mine, process, os.getpid())
-        return mine
+        self._end = weakref.finalize(self, _end, own_end, process, os.getpid())
+        return own_end
 
 
 def _end(control: socket.socket, process: subprocess.Popen[bytes], owner: int) -> None:
@@ -189,13 +189,13 @@ def ask(server: ForkServer, request: Job, control: CancellationToken, *, is_plan
             control.on_stop(channel.hang_up)
             with suppress(OSError):  # it has already exited
                 channel.send(request)
-            found = _ending(channel, asked)
+            ending = _ending(channel, asked)
         finally:
             channel.close()
-    if found is None or isinstance(found, Breakdown):
-        raise control.why if control.is_stopped else _ended(found, server.memory, is_planning=is_planning)
+    if ending is None or isinstance(ending, Breakdown):
+        raise control.why if control.is_stopped else _ended(ending, server.memory, is_planning=is_planning)
     control.stop_clock()
-    return found
+    return ending
 
 
 def _ending(channel: Channel, asked: float | None = None) -> Ending | None:
@@ -206,15 +206,15 @@ def _ending(channel: Channel, asked: float | None = None) -> Ending | None:
         asked: `time.perf_counter` at the request for the process, if its start is to be profiled.
     """
     with suppress(OSError, MalformedData):
-        found: Ending | JobProfile | None = channel.receive(Ending | JobProfile)
-        if isinstance(found, JobProfile):
-            here = current() if asked is not None else None
-            start = None if here is None else here.part("start")
-            seconds = found.add_to_current()
+        message: Ending | JobProfile | None = channel.receive(Ending | JobProfile)
+        if isinstance(message, JobProfile):
+            current_stage = current() if asked is not None else None
+            start = None if current_stage is None else current_stage.part("start")
+            seconds = message.add_to_current()
             if start is not None and asked is not None:
                 start.add(max(0.0, time.perf_counter() - asked - seconds))
-            found = channel.receive(Ending)
-        return found
+            message = channel.receive(Ending)
+        return message
     return None
 
 
@@ -316,7 +316,7 @@ class IsolatedQuery:
         self._rows.close()
 
     def _why(self, result: Ending | None = None) -> Exception:
-        """Why there are no more rows."""
+        """Return the error for a stream that ends early."""
         if self._control.is_stopped:
             return self._control.why
         result = result or _ending(self._channel)

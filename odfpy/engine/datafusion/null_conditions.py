@@ -19,9 +19,9 @@ def misreads_nulls(plan: Any) -> bool:
     lines = [line for line in plan.display_indent().splitlines() if "full_filters=" in line and _LIST in line]
     if not lines:
         return False
-    scans = [filters for filters in _filters_of_scans(plan) if any(_LIST in str(one) for one in filters)]
+    scans = [filters for filters in _filters_of_scans(plan) if any(_LIST in str(condition) for condition in filters)]
     # A subquery in an expression, whose plan is not an input of another one, is only in the text.
-    return len(scans) != len(lines) or not all(_is_read_well(one) for filters in scans for one in filters)
+    return len(scans) != len(lines) or not all(_is_read_well(condition) for filters in scans for condition in filters)
 
 
 def _filters_of_scans(plan: Any) -> Iterator[Sequence[Any]]:

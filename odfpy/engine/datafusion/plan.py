@@ -57,8 +57,8 @@ def check_total_order(plan: Any, source: SourceText) -> None:
     Raises:
         NondeterministicQuery: LIMIT without ORDER BY.
     """
-    found = [name for name, _ in operators(plan)]
-    if "Limit" in found and "Sort" not in found:
+    names = [name for name, _ in operators(plan)]
+    if "Limit" in names and "Sort" not in names:
         raise NondeterministicQuery(
             f"LIMIT without a total order does not return the same rows every time{source.whole()}",
             hint="Add ORDER BY, or omit LIMIT.",
@@ -81,19 +81,19 @@ def check_row_by_row(plan: Any, tables: Collection[str], source: SourceText) -> 
     """
     check_is_query(plan, source)
     check_total_order(plan, source)
-    found = [name for name, _ in operators(plan)]
-    if _NO_INPUT.intersection(found) or not set(scans(plan)) <= set(tables):
+    names = [name for name, _ in operators(plan)]
+    if _NO_INPUT.intersection(names) or not set(scans(plan)) <= set(tables):
         raise UnsupportedQuery(
             f"The query has rows that come from no input, so every pull would add them again{source.whole()}",
             hint="Select from an input; constants may stand beside its columns.",
         )
-    other = next((name for name in found if name not in _ROW_OPERATORS), None)
+    other = next((name for name in names if name not in _ROW_OPERATORS), None)
     if other is not None:
         raise UnsupportedQuery(f"The query has {_OTHER.get(other, other)}; {_ONLY}{source.whole()}", hint=_INSTEAD)
     if _SUBQUERY.search(plan.display_indent()):
         raise UnsupportedQuery(f"The query has a subquery in an expression; {_ONLY}{source.whole()}", hint=_INSTEAD)
     words = {"Filter": "filter", "Union": "UNION ALL", "Unnest": "unnest"}
-    used = ["projection", *(word for name, word in words.items() if name in found)]
+    used = ["projection", *(word for name, word in words.items() if name in names)]
     return "every result row comes from one input row: " + ", ".join(used)
 
 

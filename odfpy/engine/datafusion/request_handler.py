@@ -64,22 +64,22 @@ def _answer(request: Job | ScanRequest | FilesRequest, rows: int) -> Result:
             case PreprocessRequest():
                 return _preprocess(request)
             case SqlRequest(output_path=""):
-                found = DataFusionRows(request)
-                return _stream(found.schema, found, rows)
+                query_rows = DataFusionRows(request)
+                return _stream(query_rows.schema, query_rows, rows)
             case FilesRequest():
                 result = FileRows(request)
                 return _stream(result.schema, result, rows)
             case ScanRequest():
                 return _stream(request.arrow_schema(), scan(request), rows)
             case SqlRequest():
-                found = DataFusionRows(request)
-                return SqlResponseSuccess(write_stream(request.output_path, found.schema, found))
+                query_rows = DataFusionRows(request)
+                return SqlResponseSuccess(write_stream(request.output_path, query_rows.schema, query_rows))
     except RecursionError as error:
         raise QueryTooDeep.anywhere() from error
     raise UnsupportedQuery(f"Engine datafusion does not do this: {type(request).__name__}")
 
 
-def _stream(schema: pa.Schema, found: Iterable[pa.RecordBatch], rows: int) -> SqlResponseSuccess:
+def _stream(schema: pa.Schema, batches: Iterable[pa.RecordBatch], rows: int) -> SqlResponseSuccess:
     """Write rows as an Arrow IPC stream; its schema is written before the first row exists."""
     count = 0
     with (
@@ -88,7 +88,7 @@ def _stream(schema: pa.Schema, found: Iterable[pa.RecordBatch], rows: int) -> Sq
     ):
         # Arrow writes the schema together with the first batch, so an empty one sends it at once.
         writer.write_batch(pa.RecordBatch.from_pylist([], schema=schema))
-        for batch in found:
+        for batch in batches:
             for piece in _pieces(batch):
                 writer.write_batch(piece)
             count += batch.num_rows

@@ -11,7 +11,7 @@ import pyarrow as pa
 from odfpy.data.schemas.arrow import plain_schema
 from odfpy.data.schemas.retype import plain_batch
 from odfpy.engine.datafusion.ethereum_functions import register_ethereum_functions
-from odfpy.engine.datafusion.extremes import are_wrong, with_right_ones
+from odfpy.engine.datafusion.extremes import are_wrong, with_own_extremes
 from odfpy.engine.datafusion.failures import REFUSED
 from odfpy.engine.datafusion.json_functions import register_json_functions
 from odfpy.engine.datafusion.null_conditions import misreads_nulls
@@ -96,7 +96,7 @@ def run_query(context: SessionContext, query: str) -> DataFrame:
     if not are_wrong(plan):
         return frame
     try:
-        renamed = context.sql_with_options(with_right_ones(query), options)
+        renamed = context.sql_with_options(with_own_extremes(query), options)
         is_right = not are_wrong(renamed.optimized_logical_plan())
     except Exception:  # noqa: BLE001 - whatever it is: the original query could be planned
         is_right = False
@@ -106,9 +106,9 @@ def run_query(context: SessionContext, query: str) -> DataFrame:
             hint="Give min(...) and max(...) names by AS, and name them so further on; or ask Spark.",
         )
     pairs = zip(renamed.schema().names, frame.schema().names, strict=True)
-    names = [(found, wanted) for found, wanted in pairs if found != wanted]
-    for found, wanted in names:
-        renamed = renamed.with_column_renamed(quoted(found), wanted)
+    names = [(name, wanted) for name, wanted in pairs if name != wanted]
+    for name, wanted in names:
+        renamed = renamed.with_column_renamed(quoted(name), wanted)
     return renamed
 
 

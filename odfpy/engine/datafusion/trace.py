@@ -64,17 +64,17 @@ def _find(
     kinds = operation_types(rows.select(names), analysis.layout)
     beside = pa.record_batch([kinds, *rows.columns[-len(_HIDDEN) :]], names=["kind", *_HIDDEN])
     columns = final_columns(rows.select(names), analysis.layout)
-    for at, some in enumerate(wanted.rows.columns):
-        if not pa.types.is_nested(some.type) and not pa.types.is_floating(some.type):
-            is_some = pc.is_in(columns[at], value_set=some.combine_chunks())
-            columns, beside = [column.filter(is_some) for column in columns], beside.filter(is_some)
+    for at, values in enumerate(wanted.rows.columns):
+        if not pa.types.is_nested(values.type) and not pa.types.is_floating(values.type):
+            is_wanted = pc.is_in(columns[at], value_set=values.combine_chunks())
+            columns, beside = [column.filter(is_wanted) for column in columns], beside.filter(is_wanted)
     for key, row in zip(keys_of(columns), beside.to_pylist(), strict=True):
         for number in wanted.numbers.get((key, OperationType(row["kind"]).weight), ()):
             yield number, (reading.number, row[_OFFSET], row[_BRANCH])
 
 
 class _Carrier:
-    """Builds a plan once more.
+    """A builder of the plan of a query, extended by identifiers.
 
     Attributes:
         offsets: column with the offsets of each input.
@@ -114,10 +114,10 @@ class _Carrier:
                     first = first.union(other)
                 return first
             case "Unnest":
-                found = unnest_columns(plan)
-                lists = [(one.source, one.column, one.depth) for one in found if one.depth]
+                unnested = unnest_columns(plan)
+                lists = [(column.source, column.column, column.depth) for column in unnested if column.depth]
                 return first.unnest_columns(
-                    *dict.fromkeys(one.source for one in found), preserve_nulls=False, recursions=lists
+                    *dict.fromkeys(column.source for column in unnested), preserve_nulls=False, recursions=lists
                 )
         raise UnsupportedQuery(f"Rows are not traced through {name}", hint="Write it for `engine: spark`.")
 

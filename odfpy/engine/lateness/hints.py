@@ -27,10 +27,10 @@ def check_no_late_hints(source: SourceText) -> None:
     except TokenError:
         return  # DataFusion reports the error
     for token in tokens:
-        found = _OURS.search(token.text) if token.token_type is TokenType.HINT else None
-        if found is not None:
+        match = _OURS.search(token.text) if token.token_type is TokenType.HINT else None
+        if match is not None:
             place = source.at(token.start, token.end + 1)
             raise UnsupportedQuery(
-                f"The hint {found[1].upper()} is not for engine datafusion{place}",
+                f"The hint {match[1].upper()} is not for engine datafusion{place}",
                 hint="Use `engine: spark`, or omit the hint: late rows are passed on.",
             )

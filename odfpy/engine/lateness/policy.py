@@ -48,12 +48,12 @@ class LatePolicy:
         """
         kinds = dict.fromkeys(self.inputs)
         if len(kinds) <= 1:
-            said = "".join(kind.value for kind in kinds)
+            text = "".join(kind.value for kind in kinds)
         else:
             pairs = list(zip(names, self.inputs, strict=True))
-            said = "; ".join(
+            text = "; ".join(
                 f"{kind.value}: {', '.join(f'`{name}`' for name, found in pairs if found is kind)}" for kind in kinds
             )
         if self.correctable is None:
-            return said
-        return f"{said}; windows are correctable until the watermark is {self.correctable} past their end"
+            return text
+        return f"{text}; windows are correctable until the watermark is {self.correctable} past their end"

@@ -80,7 +80,7 @@ def late_tally(source: TransformRequestInput) -> Tally:
         for batch in iter_slice(late.path, columns=names, vocab=vocab):
             offsets, operations, times = (batch.column(name) for name in names)
             read = pc.and_(pc.greater_equal(offsets, interval.start), pc.less_equal(offsets, interval.end))
-            found = pc.and_(late_entries(times, late.limit), read)
-            entries += num_true(found)
-            rows += num_true(pc.and_(found, are_new(operations)))
+            are_late = pc.and_(late_entries(times, late.limit), read)
+            entries += num_true(are_late)
+            rows += num_true(pc.and_(are_late, are_new(operations)))
     return Tally(rows, entries)

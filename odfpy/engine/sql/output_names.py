@@ -47,7 +47,7 @@ def _names(query: str, engine: str, tables: Mapping[str, Sequence[str] | None]) 
     names: list[str] = []
     for item in parsed.expressions:
         if isinstance(item, exp.Star) and not any(item.args.values()):
-            every = _of_the_one_table(parsed, tables)
+            every = _columns_of_only_table(parsed, tables)
             if every is None:
                 return None
             names += every
@@ -58,7 +58,7 @@ def _names(query: str, engine: str, tables: Mapping[str, Sequence[str] | None]) 
     return names
 
 
-def _of_the_one_table(select: exp.Select, tables: Mapping[str, Sequence[str] | None]) -> Sequence[str] | None:
+def _columns_of_only_table(select: exp.Select, tables: Mapping[str, Sequence[str] | None]) -> Sequence[str] | None:
     """Return the columns of `*`, if there is only one table."""
     from sqlglot import exp
 

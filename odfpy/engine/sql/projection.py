@@ -153,7 +153,7 @@ def projection_sql(
 
 
 class _Parts:
-    """Pieces of these queries."""
+    """The pieces that the queries of all projections consist of."""
 
     def __init__(self, log: str, schema: pa.Schema, vocabulary: DatasetVocabulary, grammar: Grammar) -> None:
         quote = grammar.name
@@ -172,15 +172,15 @@ class _Parts:
 
     def _comparable(self, names: Sequence[str]) -> list[str]:
         """Return columns as they are grouped: both zeros are one, and maps are their entries."""
-        found = []
+        comparable = []
         for name in names:
             column, kind = self.grammar.name(name), self.schema.field(name).type
             if pa.types.is_floating(kind):
                 column = f"CASE WHEN abs({column}) = 0 THEN abs({column}) ELSE {column} END"
             elif has_within(kind, pa.types.is_floating):
                 column = self.grammar.nested_fractions(name)
-            found.append(self.grammar.entries(column) if pa.types.is_map(kind) else column)
-        return found
+            comparable.append(self.grammar.entries(column) if pa.types.is_map(kind) else column)
+        return comparable
 
     def _of_key(self, key: Sequence[str]) -> str:
         return f"PARTITION BY {', '.join(self._comparable(key)) or '1'}"
@@ -212,8 +212,8 @@ class _Parts:
         if last is None or not key:
             return None
         kept = [self.grammar.name(name) for name in self.schema.names if name not in others]
-        found = f"SELECT {', '.join([*kept, *last])} FROM {rows} GROUP BY {', '.join(by)}"
-        return f"SELECT {self.columns} FROM ({found}) WHERE {self.gained}"
+        last_rows = f"SELECT {', '.join([*kept, *last])} FROM {rows} GROUP BY {', '.join(by)}"
+        return f"SELECT {self.columns} FROM ({last_rows}) WHERE {self.gained}"
 
     def appended_as_of(self, key: Sequence[str], at: Timestamp) -> str:
         """Return the versions in force if no row removes any: each row begins one, and the last to begin holds."""

@@ -60,11 +60,11 @@ class SourceText:
 
     def position(self, line: int, column: int) -> int:
         """Return where a line, from 1, and a column, from 0, are in the text."""
-        return sum(len(one) + 1 for one in self.text.split("\n")[: line - 1]) + column
+        return sum(len(earlier_line) + 1 for earlier_line in self.text.split("\n")[: line - 1]) + column
 
     def misspelt_before(self, at: int) -> str | None:
         """A hint where a syntax error may be of a keyword that is misspelt, at some position or just before it."""
-        words = [found.group() for found in re.finditer(r"\w+", self.text) if found.start() <= at]
+        words = [match.group() for match in re.finditer(r"\w+", self.text) if match.start() <= at]
         for word in words[:-3:-1]:
             if word.upper() not in _KEYWORDS and len(word) >= _MIN_LENGTH:
                 hint = did_you_mean(word, _KEYWORDS)

@@ -62,7 +62,7 @@ def engine_status(run_dir: Path) -> Status | None:
 
 
 def stop_engine(run_dir: Path, *, force: bool = False, wait_seconds: float = 60.0) -> Status | None:
-    """End a workspace's engine, and wait for its end; return its last status, or None when none was running.
+    """Stop a workspace's engine, and wait for its end; return its last status, or None if none was running.
 
     Args:
         run_dir: the workspace's run folder.

@@ -37,7 +37,7 @@ from odfpy.engine.spark.process.jvm import JvmDied
 from odfpy.engine.tracing import TraceRequest, TraceResponse, TraceResponseSuccess
 from odfpy.engine.worker.admin import POLL_SECONDS, SILENCE_SECONDS, greet, stop_engine
 from odfpy.engine.worker.job_profile import JobProfile
-from odfpy.engine.worker.launch import exit_code, last_words, last_words_of_java, launch, reap, recent_fingerprint
+from odfpy.engine.worker.launch import exit_code, java_log_tail, launch, log_tail, reap, recent_fingerprint
 from odfpy.engine.worker.leftovers import remove_output
 from odfpy.engine.worker.messages import (
     Answer,
@@ -92,15 +92,15 @@ class SparkEngine:
 
     def with_cancellation(self, token: CancellationToken) -> SparkEngine:
         """Return the same engine with a token that can cancel its jobs, and is notified of their progress."""
-        found = SparkEngine(self.run.path, self.settings, self._on_progress)
-        found._sandboxed_only, found._control = self._sandboxed_only, token
-        return found
+        engine = SparkEngine(self.run.path, self.settings, self._on_progress)
+        engine._sandboxed_only, engine._control = self._sandboxed_only, token
+        return engine
 
     def sandboxed_only(self) -> SparkEngine:
         """Return the same engine for untrusted queries: it raises `SandboxRequired` unless it is fully sandboxed."""
-        found = SparkEngine(self.run.path, self.settings, self._on_progress)
-        found._sandboxed_only, found._control = True, self._control
-        return found
+        engine = SparkEngine(self.run.path, self.settings, self._on_progress)
+        engine._sandboxed_only, engine._control = True, self._control
+        return engine
 
     @property
     def version(self) -> str:
@@ -261,7 +261,7 @@ class SparkEngine:
                     case Breakdown() as ended:
                         error = ended.raised()
                         hint = " ".join(filter(None, (error.hint, self._see_log)))
-                        words = last_words_of_java(self.run) if isinstance(error, JvmDied) else ""
+                        words = java_log_tail(self.run) if isinstance(error, JvmDied) else ""
                         raise error.with_message(f"{error.message}: {words}" if words else error.message, hint=hint)
                     case None:
                         if control is not None:
@@ -356,7 +356,7 @@ class SparkEngine:
         self._has_launched = False
 
     def _not_started(self, reason: str) -> NoReturn:
-        words = last_words(self.run)
+        words = log_tail(self.run)
         raise EngineUnavailable(
             f"The engine could not be started: {reason}" + (f"\n{words}" if words else ""), hint=self._see_log
         )

@@ -98,9 +98,9 @@ class ConfinedHost:
 
     def launch(self) -> None:
         """Start the processes, while this process has a single thread. `start` reports what goes wrong."""
-        ours, theirs = socket.socketpair()
+        own_end, child_end = socket.socketpair()
         self._questions, questions = socket.socketpair()
-        self._jobs = Channel(ours)
+        self._jobs = Channel(own_end)
         options = self.cache.options if self.cache else ()
         self._had_cache = bool(options)
         scratch, settings, java = self._scratch, self._settings, self.java
@@ -108,10 +108,10 @@ class ConfinedHost:
         def work() -> int:
             os.chdir(scratch)
             os.environ["HOME"] = str(scratch)
-            return serve(SparkHost(settings, java, scratch, _LOG, options), theirs, questions)
+            return serve(SparkHost(settings, java, scratch, _LOG, options), child_end, questions)
 
-        self._sandbox = self._confine(work, (theirs.fileno(), questions.fileno()))
-        theirs.close()
+        self._sandbox = self._confine(work, (child_end.fileno(), questions.fileno()))
+        child_end.close()
         questions.close()
         self._questions.settimeout(_ANSWER_SECONDS)
 
@@ -220,7 +220,7 @@ class ConfinedHost:
         return bool(reads or writes)
 
     def serve(self, job: Job) -> Result:
-        """Do a job; it sees the files that it names, and nothing else of the workspace.
+        """Run a job; it sees the files that it names, and nothing else of the workspace.
 
         Raises:
             EngineUnavailable: the engine broke down, or was not to be trusted and has been ended.
@@ -301,7 +301,7 @@ class ConfinedHost:
     # --- Ending ---
 
     def end(self, wait_seconds: float = _END_SECONDS) -> None:
-        """End Spark in an orderly way, or by force if that takes too long."""
+        """Stop Spark gracefully, or by force if that takes too long."""
         if self._sandbox is None:
             return
         with suppress(OSError):
@@ -310,12 +310,12 @@ class ConfinedHost:
         self._sandbox.kill()
 
     def kill(self) -> None:
-        """End Spark at once, whatever it is doing."""
+        """Kill Spark at once, whatever it is doing."""
         if self._sandbox is not None:
             self._sandbox.kill()
 
     def _watch(self) -> None:
-        """End the engine when it exceeds its limits."""
+        """Kill the engine when it exceeds its limits."""
         while self._sandbox is not None and self._sandbox.exit_code() is None:
             _keep_short(_LOG)
             if self._settings.sandbox is not SandboxMode.OFF and (words := self._too_much()):

@@ -75,13 +75,13 @@ def files_of(job: Job | ScanRequest | FilesRequest) -> RequestFiles:
 
 def peculiar_files(folders: Iterable[str]) -> set[str]:
     """Return the entries of folders that are neither file nor folder: links, pipes, sockets."""
-    found: set[str] = set()
+    paths: set[str] = set()
     for folder in folders:
         for place, below, names in os.walk(folder):
             for path in (Path(place, name) for name in (*below, *names)):
                 if path.is_symlink() or not (path.is_file() or path.is_dir()):
-                    found.add(str(path))
-    return found
+                    paths.add(str(path))
+    return paths
 
 
 def _within(folder: Path) -> list[str]:

@@ -36,7 +36,7 @@ class JobProfile:
     @classmethod
     def of(cls, *tops: StageTime) -> JobProfile:
         """Return the message for some stages, one after the other."""
-        return cls("\n".join(_line(depth, one) for top in tops for depth, one in top.walk()))
+        return cls("\n".join(_line(depth, stage_time) for top in tops for depth, stage_time in top.walk()))
 
     @classmethod
     def within(cls, whole: StageTime) -> JobProfile:
@@ -49,23 +49,23 @@ class JobProfile:
         Returns:
             Total seconds of the stages; malformed lines are skipped.
         """
-        here, seconds = current(), 0.0
-        if here is None:
+        current_stage, seconds = current(), 0.0
+        if current_stage is None:
             return seconds
-        here.add(0.0, 0, self.calls, self.jobs)
-        path = [here]
+        current_stage.add(0.0, 0, self.calls, self.jobs)
+        path = [current_stage]
         for line in self.text[:_MAX_LENGTH].splitlines():
-            if (found := _LINE.fullmatch(line)) is None:
+            if (match := _LINE.fullmatch(line)) is None:
                 continue
-            depth, times, micros, calls, jobs = map(int, found.groups()[:5])
+            depth, times, micros, calls, jobs = map(int, match.groups()[:5])
             del path[depth + 1 :]
-            part = path[-1].part(found[6])
+            part = path[-1].part(match[6])
             part.add(micros / 1e6, times, calls, jobs)
             seconds += micros / 1e6 if len(path) == 1 else 0.0
             path.append(part)
         return seconds
 
 
-def _line(depth: int, one: StageTime) -> str:
+def _line(depth: int, timed: StageTime) -> str:
     # Rounded down, so that no stage gets shorter than its parts.
-    return f"{depth} {one.times} {int(one.seconds * 1e6)} {one.calls} {one.jobs} {' '.join(one.name.split())}"
+    return f"{depth} {timed.times} {int(timed.seconds * 1e6)} {timed.calls} {timed.jobs} {' '.join(timed.name.split())}"

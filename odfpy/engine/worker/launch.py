@@ -72,15 +72,15 @@ def recent_fingerprint(settings: EngineSettings, java: JavaRuntime) -> str:
 
 def _stamp_of(path: str) -> str:
     try:
-        found = os.stat(path)  # noqa: PTH116
+        status = os.stat(path)  # noqa: PTH116
     except OSError:
         return "none"  # the engine reports it when it starts
-    return f"{found.st_mtime_ns} {found.st_size}"
+    return f"{status.st_mtime_ns} {status.st_size}"
 
 
 def _stamps(package: Path) -> list[tuple[str, int]]:
     """Return every module of the code that runs in the worker, with its modification time."""
-    found = []
+    stamps = []
     for part in ("", *_CODE):
         for folder, below, names in os.walk(package / part):
             if not part:
@@ -88,8 +88,8 @@ def _stamps(package: Path) -> list[tuple[str, int]]:
             for name in names:
                 if name.endswith((".py", ".java")):
                     path = os.path.join(folder, name)  # noqa: PTH118  half the time of a client would go into Path
-                    found.append((path, os.stat(path).st_mtime_ns))  # noqa: PTH116
-    return found
+                    stamps.append((path, os.stat(path).st_mtime_ns))  # noqa: PTH116
+    return stamps
 
 
 def scrubbed_environment(environ: Mapping[str, str], java: JavaRuntime, *, is_cluster: bool = False) -> dict[str, str]:
@@ -169,7 +169,7 @@ def reap() -> None:
             exit_code(pid)
 
 
-def last_words(run: RunFolder) -> str:
+def log_tail(run: RunFolder) -> str:
     """Return the end of the log, for a message."""
     try:
         lines = run.log.read_text("utf-8", "replace").strip().splitlines()
@@ -178,7 +178,7 @@ def last_words(run: RunFolder) -> str:
     return "\n".join(lines[-_LOG_LINES:])
 
 
-def last_words_of_java(run: RunFolder) -> str:
+def java_log_tail(run: RunFolder) -> str:
     """Return the last line that Java has printed at a failed start; empty if it printed nothing."""
     try:
         lines = run.log.read_text("utf-8", "replace").strip().splitlines()

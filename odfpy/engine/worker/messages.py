@@ -280,7 +280,7 @@ class Channel:
         return value
 
     def hang_up(self) -> None:
-        """End the connection, from any thread: the receiver sees its end."""
+        """Close the connection, from any thread: the receiver sees its end."""
         with suppress(OSError):
             self.socket.shutdown(socket.SHUT_RDWR)
 

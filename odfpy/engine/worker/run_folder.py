@@ -82,7 +82,7 @@ class RunFolder:
     # --- Who lives ---
 
     def hold(self) -> int | None:
-        """Become the only worker of this folder; return a descriptor to keep open, or None if there is a worker.
+        """Lock this folder as its only worker; return a descriptor to keep open, or None if there is a worker.
 
         Raises:
             EngineUnavailable: the folder cannot be written to.
@@ -183,7 +183,7 @@ class RunFolder:
             yield Path(path)
 
     def note_more_folders(self, reads: Iterable[str], writes: Iterable[str]) -> None:
-        """Give the next worker access to some folders.
+        """Grant the next worker access to some folders.
 
         Args:
             reads: folders that it may read.
@@ -195,11 +195,11 @@ class RunFolder:
         """Return the folders noted for this worker: those to read, and those to write to."""
         try:
             noted = json.loads(self._folders_file.read_text("utf-8"))
-            found = tuple(noted["reads"]), tuple(noted["writes"])
+            folders = tuple(noted["reads"]), tuple(noted["writes"])
         except (OSError, ValueError, KeyError, TypeError):
             return (), ()
         self._folders_file.unlink()
-        return found
+        return folders
 
     def make_secret(self) -> str:
         """Write a new secret to its file."""

@@ -121,7 +121,7 @@ class Work(Protocol):
         """Return the status of the worker."""
 
     def stop(self, *, force: bool) -> None:
-        """End the worker, after the running job or at once."""
+        """Stop the worker, after the running job or at once."""
 
 
 class Server:

@@ -156,8 +156,8 @@ class SparkHost:
         try:
             if self._cluster is not None:
                 return self._open_on_cluster(self._cluster, places, jvm)
-            here = self._settings.host or _HERE
-            places |= {"spark.driver.host": here, "spark.driver.bindAddress": here}
+            host = self._settings.host or _HERE
+            places |= {"spark.driver.host": host, "spark.driver.bindAddress": host}
             return open_session(self._settings.master, places, is_cold=not self.uses_cache)
         except OdfError:
             raise
@@ -204,7 +204,7 @@ class SparkHost:
     # --- Serving ---
 
     def serve(self, job: Job) -> Result:
-        """Do a job; errors are part of the result, and exceptions are bugs of the operation."""
+        """Run a job; errors are part of the result, and exceptions are bugs of the operation."""
         if self._spark is None:
             raise EngineUnavailable("Spark has not been started")
         from odfpy.engine.spark.process.counting import count_jobs
@@ -279,15 +279,15 @@ class SparkHost:
         return self._jvm.death(_DEATH_SECONDS if suspected else 0) if self._jvm else None
 
     def end(self, wait_seconds: float = _END_SECONDS) -> None:
-        """End Spark."""
+        """Stop Spark."""
         if self._jvm is not None:
             logging.disable()  # PySpark would complain that Java is gone
-            socketserver.BaseServer.handle_error = _say_nothing  # type: ignore[assignment, method-assign]
+            socketserver.BaseServer.handle_error = _ignore_error  # type: ignore[assignment, method-assign]
             self._jvm.end(wait_seconds)
             self._spark = None
 
     def kill(self) -> None:
-        """End Spark at once, whatever it is doing."""
+        """Kill Spark at once, whatever it is doing."""
         if self._jvm is not None:
             self._jvm.process.kill()
             self._jvm.process.wait()
@@ -299,5 +299,5 @@ def _calls(spark: SparkSession) -> Calls:
     return calls_of(spark._jvm)  # noqa: SLF001
 
 
-def _say_nothing(_server: object, _request: object, _address: object) -> None:
+def _ignore_error(_server: object, _request: object, _address: object) -> None:
     """Suppress the message of PySpark's accumulator server that Java has gone."""

@@ -85,16 +85,16 @@ def training_jobs(folder: Path) -> list[Job]:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    whole = range(_ROWS)
+    numbers = range(_ROWS)
     table = pa.table(
         {
-            "offset": pa.array(whole, pa.int64()),
+            "offset": pa.array(numbers, pa.int64()),
             "op": pa.array([0] * _ROWS, pa.int32()),
             "system_time": pa.array([0] * _ROWS, pa.timestamp("ms", tz="UTC")),
-            "event_time": pa.array([n * 3_600_000 for n in whole], pa.timestamp("ms", tz="UTC")),
-            "name": [f"na{n}ma" for n in whole],
-            "amount": pa.array(whole, pa.int64()),
-            "price": [n / 7 for n in whole],
+            "event_time": pa.array([n * 3_600_000 for n in numbers], pa.timestamp("ms", tz="UTC")),
+            "name": [f"na{n}ma" for n in numbers],
+            "amount": pa.array(numbers, pa.int64()),
+            "price": [n / 7 for n in numbers],
         }
     )
     data, schema = str(folder / "data.parquet"), str(folder / "schema.parquet")

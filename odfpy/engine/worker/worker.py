@@ -103,7 +103,7 @@ class Worker:
         self._last_work = time.monotonic()
         with self._changed:
             while self._ending is None:
-                if reason := self._reason_to_end():
+                if reason := self._reason_to_stop():
                     self._log(f"ends: {reason}")
                     return None
                 if self._queue:
@@ -115,7 +115,7 @@ class Worker:
                 self._changed.wait(_LOOK_SECONDS)
         return None
 
-    def _reason_to_end(self) -> str | None:
+    def _reason_to_stop(self) -> str | None:
         if death := self.host.death():
             return death
         if self._run.has_lost_lock(self._lock):
@@ -158,9 +158,9 @@ class Worker:
             with self._cancelling:  # a cancellation in progress must not hit the next job
                 self._current = None
             self._jobs_done += 1
-            job.answer(answer, JobProfile.of(*self._waited(job, began), measured))
+            job.answer(answer, JobProfile.of(*self._waiting_stages(job, began), measured))
 
-    def _waited(self, job: PendingJob, began: float) -> Iterator[StageTime]:
+    def _waiting_stages(self, job: PendingJob, began: float) -> Iterator[StageTime]:
         """Yield the stages before a job began: waiting for the start of the engine, and for other jobs."""
         for name, since, until in (("start", job.came, self._ready), ("queue", max(job.came, self._ready), began)):
             if until > since:
@@ -263,7 +263,7 @@ class Worker:
         )
 
     def stop(self, *, force: bool) -> None:
-        """End the worker, after the running job or at once."""
+        """Stop the worker, after the running job or at once."""
         if force:
             os.kill(os.getpid(), signal.SIGTERM)
         self._end(_ENDING)

@@ -47,18 +47,20 @@ def make_tables(folder: Path) -> None:
         done = subprocess.run(command, capture_output=True, text=True, stdin=subprocess.DEVNULL, check=False)
         if done.returncode:
             raise OdfError(f"{_PROGRAM} failed: {done.stderr.strip()[-500:]}")
-        found = {name: pq.ParquetFile(folder / f"{name}.parquet").metadata.num_rows for name in ROWS}
+        row_counts = {name: pq.ParquetFile(folder / f"{name}.parquet").metadata.num_rows for name in ROWS}
     except (OSError, pa.ArrowException) as error:
         raise OdfError(f"{_PROGRAM} has made no tables: {error}") from error
-    if found != ROWS:
-        raise OdfError(f"{_PROGRAM} has made other rows than TPC-H has: {found}", hint=f"pip install -U {_PROGRAM}")
+    if row_counts != ROWS:
+        raise OdfError(
+            f"{_PROGRAM} has made other rows than TPC-H has: {row_counts}", hint=f"pip install -U {_PROGRAM}"
+        )
 
 
 def _program() -> str:
     """Return the path of the generator, which is installed next to Python's other scripts."""
     beside = Path(sysconfig.get_path("scripts")) / _PROGRAM
-    found = str(beside) if beside.exists() else shutil.which(_PROGRAM)
+    program = str(beside) if beside.exists() else shutil.which(_PROGRAM)
     with needs_extra("demo", "The tables of the demo", OdfError):
-        if found is None:
+        if program is None:
             raise ModuleNotFoundError(name=_PROGRAM)
-    return str(found)
+    return str(program)

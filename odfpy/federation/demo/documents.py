@@ -119,9 +119,9 @@ def _data_source(relay: str, table: str) -> dict[str, Any]:
     }
 
 
-def _with(table: str, made: Mapping[str, str], names: Iterable[str]) -> str:
+def _with(table: str, expressions: Mapping[str, str], names: Iterable[str]) -> str:
     """Return a SELECT of all columns of a table, and of additional columns computed from them."""
-    more = ", ".join(f"{made[name]} AS {name}" for name in names)
+    more = ", ".join(f"{expressions[name]} AS {name}" for name in names)
     return f"SELECT *, {more} FROM {table}"  # noqa: S608 - made of constants
 
 
@@ -176,33 +176,33 @@ def _local_mapping(relay: str, table: str) -> dict[str, Any]:
 
 
 def _peer(peer: str, locations: Mapping[str, str]) -> dict[str, Any]:
-    found = {"name": peer, "flight_endpoint": locations[peer]}
-    return found if peer == OFFLINE else {**found, "certificates": [f"../../keys/{peer}.pem"]}
+    document = {"name": peer, "flight_endpoint": locations[peer]}
+    return document if peer == OFFLINE else {**document, "certificates": [f"../../keys/{peer}.pem"]}
 
 
 def _remote(relay: str, peer: str, table: str) -> dict[str, Any]:
     mapping: dict[str, Any] = {"entity": table, "relay": peer, "remote_entity": table}
     if table != "lineitem":
         return {**mapping, "information": [_named("remote", name, name, None) for name in TABLES[table]]}
-    here, there = words_of(relay), words_of(peer)
-    if made := [name for name in here.more if name not in there.more]:
-        mapping["sql"] = _with(table, _FROM_PEER, made)
-    found = [_translated(here.word(column), there.word(column)) for column in TABLES[table]]
-    return {**mapping, "information": [*found, *(_named("remote", name, name, None) for name in here.more)]}
+    own_words, peer_words = words_of(relay), words_of(peer)
+    if missing_names := [name for name in own_words.more if name not in peer_words.more]:
+        mapping["sql"] = _with(table, _FROM_PEER, missing_names)
+    translated = [_translated(own_words.word(column), peer_words.word(column)) for column in TABLES[table]]
+    return {**mapping, "information": [*translated, *(_named("remote", name, name, None) for name in own_words.more)]}
 
 
-def _translated(here: Word, there: Word) -> dict[str, Any]:
+def _translated(own_word: Word, peer_word: Word) -> dict[str, Any]:
     """Return a relay's column, computed from that of a peer."""
     transformation = None
-    if here != there:
-        back, made = there.back or "{v}", here.made or "{v}"
-        transformation = back if made == "{v}" else made.replace("{v}", "{v}" if back == "{v}" else f"({back})")
-    return _named("remote", there.name, here.name, transformation)
+    if own_word != peer_word:
+        back, forth = peer_word.back or "{v}", own_word.made or "{v}"
+        transformation = back if forth == "{v}" else forth.replace("{v}", "{v}" if back == "{v}" else f"({back})")
+    return _named("remote", peer_word.name, own_word.name, transformation)
 
 
 def _named(key: str, name: str, information: str, transformation: str | None) -> dict[str, Any]:
-    found = {"information": information, key: name}
-    return found if transformation is None else {**found, "transformation": transformation}
+    field = {"information": information, key: name}
+    return field if transformation is None else {**field, "transformation": transformation}
 
 
 def _user(relay: str) -> dict[str, Any]:

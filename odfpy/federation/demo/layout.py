@@ -176,7 +176,7 @@ def _make(folder: WebFolder) -> None:
 
 def _remove(path: Path, *, itself: bool) -> None:
     """Remove the files of a web that could not be completed."""
-    for one in path.iterdir() if path.exists() else ():
-        shutil.rmtree(one, ignore_errors=True)
+    for entry in path.iterdir() if path.exists() else ():
+        shutil.rmtree(entry, ignore_errors=True)
     if itself and path.exists():
         path.rmdir()

@@ -134,14 +134,14 @@ def _answering(process: subprocess.Popen[bytes], log: Path, relay: str) -> str:
     """Wait until a relay reports the location that it listens on."""
     assert process.stdout is not None  # noqa: S101 - a pipe
     ends = time.monotonic() + _START_SECONDS
-    said = b""
+    output = b""
     with selectors.DefaultSelector() as selector:
         selector.register(process.stdout, selectors.EVENT_READ)
         while (left := ends - time.monotonic()) > 0 and selector.select(left):
             piece = os.read(process.stdout.fileno(), 4096)
-            said += piece
-            if (found := _ANSWERS.search(said)) and said.endswith(b"\n"):
-                return found[1].decode()
+            output += piece
+            if (match := _ANSWERS.search(output)) and output.endswith(b"\n"):
+                return match[1].decode()
             if not piece:
                 break
     last = log.read_text(encoding="utf-8", errors="replace").strip()[-500:]

@@ -133,9 +133,9 @@ def peers_of(relay: str, *, offline: bool) -> Iterator[tuple[str, tuple[str, ...
         relay: name of the relay.
         offline: whether to include the relay that never responds.
     """
-    for (one, other), tables in _LINKS.items():
-        if relay in (one, other):
-            yield (other if relay == one else one), tables
+    for (first, second), tables in _LINKS.items():
+        if relay in (first, second):
+            yield (second if relay == first else first), tables
     if offline and relay == "global":
         yield OFFLINE, ("lineitem",)
 
@@ -150,5 +150,5 @@ def columns_of(relay: str, table: str) -> dict[str, str]:
     if table != "lineitem":
         return dict(TABLES[table])
     words = words_of(relay)
-    found = {words.word(column).name: dtype for column, dtype in TABLES[table].items()}
-    return {**found, **dict.fromkeys(words.more, NUMBER)}
+    columns = {words.word(column).name: dtype for column, dtype in TABLES[table].items()}
+    return {**columns, **dict.fromkeys(words.more, NUMBER)}

@@ -111,12 +111,12 @@ class AnswerDatasets:
         ]
         if attachment is not None:
             events.append(SetAttachments(AttachmentsEmbedded((AttachmentEmbedded(ATTACHMENT, attachment),))))
-        [made] = self.workspace.add([DatasetSnapshot(DatasetAlias.parse(name), DatasetKind.ROOT, tuple(events))])
+        [added] = self.workspace.add([DatasetSnapshot(DatasetAlias.parse(name), DatasetKind.ROOT, tuple(events))])
         list(self.workspace.ingest(name, [file]))
-        return str(made.handle.id)
+        return str(added.handle.id)
 
     def finish(self) -> None:
-        """Give the answer its name.
+        """Rename the answer to its final name.
 
         Raises:
             AlreadyExists: another dataset has taken it in the meantime.
@@ -132,20 +132,20 @@ class AnswerDatasets:
                 f"A dataset {self.name!r} already exists",
                 hint="Choose another name, or remove it and its parts with `odf delete`.",
             )
-        found = [one for name, one in datasets.items() if name.startswith(below)]
-        used = self._used(datasets.values()) if found else set()
-        for one in found:
-            is_own = self.workspace.storage.keys.get(one.handle.id) is not None
-            if not is_own or not _is_of_answer(one) or str(one.handle.id) in used:
+        left_over = [candidate for name, candidate in datasets.items() if name.startswith(below)]
+        used = self._used(datasets.values()) if left_over else set()
+        for candidate in left_over:
+            is_own = self.workspace.storage.keys.get(candidate.handle.id) is not None
+            if not is_own or not _is_of_answer(candidate) or str(candidate.handle.id) in used:
                 raise AlreadyExists(
-                    f"A dataset {str(one.handle)!r} already exists, which is needed for parts of the answer",
+                    f"A dataset {str(candidate.handle)!r} already exists, which is needed for parts of the answer",
                     hint="Choose another name.",
                 )
-        return [str(one.handle) for one in found]
+        return [str(candidate.handle) for candidate in left_over]
 
     def _used(self, datasets: Iterable[StoredDataset]) -> set[str]:
         """Return ids of the parts of complete answers; these may have been renamed."""
-        found: set[str] = set()
+        used: set[str] = set()
         for dataset in datasets:
             attached = dataset.state.attachments if _is_of_answer(dataset) else None
             if attached is None or str(dataset.handle).lower() == self.unfinished.lower():
@@ -153,8 +153,8 @@ class AnswerDatasets:
             for file in attached.attachments.items:
                 with suppress(AuthenticationFailed):
                     record = SignedRecord.parse(file.content).record
-                    found |= {parts.id for parts in record.datasets.values()}
-        return found
+                    used |= {parts.id for parts in record.datasets.values()}
+        return used
 
     def _remove(self, names: list[str]) -> None:
         if names:

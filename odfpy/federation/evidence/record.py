@@ -86,8 +86,8 @@ class AnswerRecord:
             "query": self.plan.query,
             "requester": self.requester,
             "plan": self.plan.to_json(),
-            "missing": [{"relay": one.relay, "why": one.why} for one in self.missing],
-            "datasets": {name: {"id": one.id, "name": one.name} for name, one in self.datasets.items()},
+            "missing": [{"relay": item.relay, "why": item.why} for item in self.missing],
+            "datasets": {name: {"id": item.id, "name": item.name} for name, item in self.datasets.items()},
             "parts": [{"fragment": part.fragment, "statement": part.statement} for part in self.parts],
             "answer": {"rows": self.rows, "hash": self.hash},
         }
@@ -105,23 +105,23 @@ class AnswerRecord:
         try:
             if tree["version"] != VERSION or tree.keys() != _KEYS:
                 raise AuthenticationFailed(f"The answer record does not have the form of version {VERSION}")
-            found = cls(
+            record = cls(
                 software=tree["software"],
                 requester=tree["requester"],
                 plan=WebPlan.parse(tree["plan"]),
-                missing=tuple(MissingRelay(**one) for one in tree["missing"]),
-                datasets={name: PartsDataset(**one) for name, one in tree["datasets"].items()},
-                parts=tuple(KeptPart(**one) for one in tree["parts"]),
+                missing=tuple(MissingRelay(**item) for item in tree["missing"]),
+                datasets={name: PartsDataset(**item) for name, item in tree["datasets"].items()},
+                parts=tuple(KeptPart(**item) for item in tree["parts"]),
                 rows=tree["answer"]["rows"],
                 hash=tree["answer"]["hash"],
             )
-            _check_types(found)
-            again = plain_json(found.to_json())
+            _check_types(record)
+            again = plain_json(record.to_json())
         except (KeyError, TypeError, ValueError, AttributeError, InvalidValue) as error:
             raise AuthenticationFailed("The answer record is malformed") from error
         if again != plain_json(tree):
             raise AuthenticationFailed("The answer record contradicts itself")
-        return found
+        return record
 
 
 def signed_text(record: AnswerRecord, credentials: Credentials) -> str:
@@ -189,10 +189,10 @@ class SignedRecord:
 
 def _check_types(record: AnswerRecord) -> None:
     texts = [record.software, record.requester, record.hash]
-    texts += [text for one in record.missing for text in (one.relay, one.why)]
+    texts += [text for item in record.missing for text in (item.relay, item.why)]
     texts += [text for dataset in record.datasets.values() for text in (dataset.id, dataset.name)]
     texts += [text for part in record.parts for text in (part.fragment, part.statement)]
-    if type(record.rows) is not int or any(not isinstance(one, str) for one in texts):
+    if type(record.rows) is not int or any(not isinstance(item, str) for item in texts):
         raise TypeError("another type")
 
 

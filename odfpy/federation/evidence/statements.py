@@ -37,7 +37,7 @@ class SignedPart:
 
 
 class Statements:
-    """Verifies the statements about the parts of one answer, and remembers which were seen."""
+    """The statements about the parts of one answer: verifies each, and remembers which were seen."""
 
     def __init__(self, plan: WebPlan, requester: str, authorities: Authorities) -> None:
         """
@@ -67,10 +67,10 @@ class Statements:
             raise AuthenticationFailed(f"{statement.relay} has signed another query than {fragment} of this query")
         if statement.requester != self._requester:
             raise AuthenticationFailed(f"{statement.relay} has signed for another requester")
-        one = (signer.fingerprint, statement.question, statement.part)
-        if one in self._seen:
+        identity = (signer.fingerprint, statement.question, statement.part)
+        if identity in self._seen:
             raise AuthenticationFailed(f"{statement.relay} has signed these rows once, but they occur twice")
-        self._seen.add(one)
+        self._seen.add(identity)
         return SignedPart(
             fragment=fragment,
             relay=statement.relay,
@@ -93,7 +93,7 @@ class Statements:
         Raises:
             AuthenticationFailed: as with `take`; or the relay has signed for other rows.
         """
-        found = self.take(fragment, text)
-        if size != (found.rows, found.hash):
-            raise AuthenticationFailed(f"{found.relay} has signed other rows than the received ones")
-        return found
+        statement = self.take(fragment, text)
+        if size != (statement.rows, statement.hash):
+            raise AuthenticationFailed(f"{statement.relay} has signed other rows than the received ones")
+        return statement

@@ -101,9 +101,9 @@ def store_answer(
         keeper = _Keeper(datasets, answer, credentials, authorities, folder, memory, inner)
         keeper.choose_parts()
         require_complete_answer(keeper.missing, require_complete=require_complete)
-        found = keeper.write()
+        record = keeper.write()
         datasets.finish()
-        return replace(found, name=datasets.name)
+        return replace(record, name=datasets.name)
 
 
 class _Keeper:
@@ -130,19 +130,19 @@ class _Keeper:
             UsageError: the query was run without signatures.
         """
         answer = self._answer
-        if sum(len(one.parts) for one in answer.asked.answers.values()) > len(answer.parts):
+        if sum(len(asked.parts) for asked in answer.asked.answers.values()) > len(answer.parts):
             raise UsageError("The result of EXPLAIN cannot be stored", hint="Run the query without EXPLAIN.")
         read = [part for part in answer.parts if part.missing is None]
-        if any(one.statement is None for one in read):
+        if any(read_part.statement is None for read_part in read):
             raise UsageError("The relays have not signed their rows", hint=_UNSIGNED)
         statements = Statements(self._plan, self._credentials.fingerprint, self._authorities)
-        for one in read:
+        for read_part in read:
             try:
-                statements.take_with(one.fragment, one.statement or "", self._size(one))
+                statements.take_with(read_part.fragment, read_part.statement or "", self._size(read_part))
             except AuthenticationFailed as error:
-                self.missing.append(MissingRelay(one.part.relay, error.message))
+                self.missing.append(MissingRelay(read_part.part.relay, error.message))
             else:
-                self._parts.append(one)
+                self._parts.append(read_part)
 
     def _size(self, part: ReadPart) -> tuple[int, str]:
         """Return the row count of a part and the hash of its rows; known already if just received."""
@@ -159,9 +159,9 @@ class _Keeper:
         datasets, files = {}, {}
         for number, name in enumerate(self._plan.fragments, 1):
             alias = self._datasets.parts(number)
-            made = self._write_parts(alias, name)
-            datasets[name] = PartsDataset(made, alias)
-            files[name] = self._read_parts(made, name)
+            dataset_id = self._write_parts(alias, name)
+            datasets[name] = PartsDataset(dataset_id, alias)
+            files[name] = self._read_parts(dataset_id, name)
         path = self._folder / "answer.parquet"
         rows, digest = self._write_rest(path, files)
         record = AnswerRecord(
@@ -182,16 +182,16 @@ class _Keeper:
     def _write_parts(self, alias: str, fragment: str) -> str:
         """Run step 2; returns the id of the dataset."""
         path = self._folder / "parts.parquet"
-        parts = ((number, one.paths) for number, one in enumerate(self._parts) if one.fragment == fragment)
+        parts = ((number, part.paths) for number, part in enumerate(self._parts) if part.fragment == fragment)
         write_parts(path, self._plan.fragments[fragment].schema, parts)
         what = f"Parts of the answer {self._datasets.name}, as relays have given them"
         return self._datasets.make(alias, what, path)
 
     def _read_parts(self, dataset: str, fragment: str) -> list[Path]:
-        numbers = [number for number, one in enumerate(self._parts) if one.fragment == fragment]
-        found = PartFiles(fragment, self._plan.fragments[fragment].schema, numbers, self._folder)
-        found.read(self._datasets.workspace, dataset, self._control)
-        return found.paths
+        numbers = [number for number, part in enumerate(self._parts) if part.fragment == fragment]
+        part_files = PartFiles(fragment, self._plan.fragments[fragment].schema, numbers, self._folder)
+        part_files.read(self._datasets.workspace, dataset, self._control)
+        return part_files.paths
 
     def _write_rest(self, path: Path, files: Mapping[str, Sequence[Path]]) -> tuple[int, str]:
         """Run step 3; returns the number of rows and their hash."""
@@ -204,16 +204,16 @@ class _Keeper:
     def _verified(self) -> Verification:
         """Run step 5."""
         datasets = self._datasets
-        found = verify(
+        verified = verify(
             datasets.workspace, datasets.unfinished, self._authorities, memory=self._memory, control=self._control
         )
-        if not found.holds:
+        if not verified.holds:
             raise AnswerNotKept(
-                f"The answer could not be verified afterwards: {'; '.join(found.findings)}",
+                f"The answer could not be verified afterwards: {'; '.join(verified.findings)}",
                 hint="The query must return the same rows each time: no random(), no now(), no LIMIT without an order. "
                 "The file of authorities needs that of your certificate, too.",
             )
-        return found
+        return verified
 
 
 def _written(rows: AnswerRows, writer: pq.ParquetWriter) -> Iterator[pa.RecordBatch]:

@@ -105,10 +105,10 @@ def verify(
 
 
 def _attachment(workspace: Workspace, name: str) -> str:
-    found = workspace.datasets.state(name).attachments
-    for one in () if found is None else found.attachments.items:
-        if one.path == ATTACHMENT:
-            return one.content
+    attachments = workspace.datasets.state(name).attachments
+    for attachment in () if attachments is None else attachments.attachments.items:
+        if attachment.path == ATTACHMENT:
+            return attachment.content
     raise UsageError(f"{name} is not an answer of a web: it has no attachment {ATTACHMENT}", hint=HINT)
 
 
@@ -130,7 +130,7 @@ class _Verifier:
         self._findings: list[str] = []
 
     def run(self) -> Verification:
-        """Make all checks."""
+        """Run all checks."""
         record = self._record
         subject, at = self._asker()
         self._split()
@@ -181,14 +181,14 @@ class _Verifier:
         """Step 3."""
         record = self._record
         statements = Statements(record.plan, record.requester, self._authorities)
-        found: dict[int, SignedPart | None] = {}
+        signed: dict[int, SignedPart | None] = {}
         for number, part in enumerate(record.parts):
-            found[number] = None
+            signed[number] = None
             try:
-                found[number] = statements.take(part.fragment, part.statement)
+                signed[number] = statements.take(part.fragment, part.statement)
             except AuthenticationFailed as error:
                 self._found(f"part {number} ({part.fragment})", error)
-        return found
+        return signed
 
     def _parts(self, signed: Mapping[int, SignedPart | None]) -> dict[str, list[Path]]:
         """Step 4; returns the files with the rows of each fragment."""
@@ -200,8 +200,8 @@ class _Verifier:
             numbers = [number for number, part in enumerate(self._record.parts) if part.fragment == name]
             try:
                 schema = self._record.plan.fragments[name].schema
-                found = PartFiles(name, schema, numbers, self._folder)
-                found.read(self._workspace, dataset.id, self._control)
+                part_files = PartFiles(name, schema, numbers, self._folder)
+                part_files.read(self._workspace, dataset.id, self._control)
             except DatasetNotFound:
                 where = f"dataset {dataset.id}, which was {dataset.name} where the answer was kept"
                 self._findings.append(f"parts of {name}: they are not in this workspace: pull the {where}")
@@ -209,11 +209,11 @@ class _Verifier:
             except OdfError as error:
                 self._found(f"parts of {name} ({dataset.name})", error)
                 continue
-            files[name] = found.paths
-            for number, (rows, digest) in found.sizes.items():
-                one = signed[number]
-                if one is not None and (rows, digest) != (one.rows, one.hash):
-                    what = f"there are {rows:,} rows, which are not the {one.rows:,} that {one.relay} has signed"
+            files[name] = part_files.paths
+            for number, (rows, digest) in part_files.sizes.items():
+                given = signed[number]
+                if given is not None and (rows, digest) != (given.rows, given.hash):
+                    what = f"there are {rows:,} rows, which are not the {given.rows:,} that {given.relay} has signed"
                     self._findings.append(f"part {number} ({name}): {what}")
         return files
 
@@ -222,9 +222,9 @@ class _Verifier:
         record = self._record
         dataset = str(self._workspace.datasets.handle(self._name).id)
         try:
-            with AnswerRows(record.plan, files, self._memory, self._control) as made:
-                again = counted(made)
-                columns = made.schema.names
+            with AnswerRows(record.plan, files, self._memory, self._control) as answer_rows:
+                again = counted(answer_rows)
+                columns = answer_rows.schema.names
             kept = counted(rows_of(self._workspace, dataset, columns, self._control))
         except OdfError as error:
             self._found("answer", error)

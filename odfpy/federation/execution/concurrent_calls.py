@@ -35,7 +35,7 @@ class _Ended:
 def call_concurrently(
     calls: Sequence[Callable[[], T]], most: int, give_up: Callable[[BaseException], object] = lambda _: None
 ) -> list[T]:
-    """Make calls concurrently, and return their results in order.
+    """Run calls concurrently, and return their results in order.
 
     Args:
         calls: the calls.
@@ -69,8 +69,8 @@ def call_concurrently(
         for thread in threads:
             thread.start()
         while len(results) < len(calls):
-            one = ended.get()
-            results[one.number] = one.result()
+            finished = ended.get()
+            results[finished.number] = finished.result()
     except BaseException as error:
         is_over.set()
         give_up(error)

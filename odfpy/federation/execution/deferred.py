@@ -71,12 +71,14 @@ class DeferredQueries:
             OdfError: the relay does not answer, or refuses.
         """
         ends = time.monotonic() + options.seconds
-        found = start_query(self._user, sql, ends, AnswerOptions(single_use=options.single_use, signed=options.signed))
-        missing_relays(found, (), require_complete=options.require_complete)
-        wanted = [(name, part) for name, answer in found.answers.items() for part in answer.parts]
+        started = start_query(
+            self._user, sql, ends, AnswerOptions(single_use=options.single_use, signed=options.signed)
+        )
+        missing_relays(started, (), require_complete=options.require_complete)
+        wanted = [(name, part) for name, answer in started.answers.items() for part in answer.parts]
 
-        def begin(one: tuple[str, Part]) -> DeferredPart:
-            name, part = one
+        def begin(named_part: tuple[str, Part]) -> DeferredPart:
+            name, part = named_part
             bare = DeferredPart(name, part.relay, part.location, "")
             try:
                 state = self._user.store_result(part, max(0.1, ends - time.monotonic()))
@@ -86,8 +88,8 @@ class DeferredQueries:
 
         with ThreadPoolExecutor(AT_ONCE) as threads:
             parts = tuple(threads.map(begin, wanted))
-        kept = self._user.keep_query(found.query, record_of(found, parts))
-        return DeferredQuery(found.query, "", str(kept.get("expires", "")), found, parts)
+        kept = self._user.keep_query(started.query, record_of(started, parts))
+        return DeferredQuery(started.query, "", str(kept.get("expires", "")), started, parts)
 
     def all(self) -> list[DeferredQuery]:
         """Return the queries that the relay remembers, newest first; their parts are as of submission.
@@ -106,9 +108,9 @@ class DeferredQueries:
         Raises:
             OdfError: the relay does not respond, or has no such query.
         """
-        found = query_of(self._user.query(query))
+        deferred = query_of(self._user.query(query))
         with ThreadPoolExecutor(AT_ONCE) as threads:
-            return replace(found, parts=tuple(threads.map(self._now, found.parts)))
+            return replace(deferred, parts=tuple(threads.map(self._now, deferred.parts)))
 
     def cancel(self, query: str) -> DeferredQuery:
         """Stop the relays from producing further parts.
@@ -161,12 +163,12 @@ class DeferredQueries:
         ends = time.monotonic() + options.seconds
         with ExitStack() as stack:
             inner = stack.enter_context(CancellationToken(options.seconds, parent=control))
-            found = self._finished(query, ends, inner, tell)
+            deferred = self._finished(query, ends, inner, tell)
             target = folder or _cached(query)
             received = Received(options.received)
 
             def fetched(part: DeferredPart) -> ReadPart:
-                schema = found.asked.fragments[part.fragment].schema
+                schema = deferred.asked.fragments[part.fragment].schema
                 try:
                     return _checked(self._fetched(part, target / part.result, ends, inner, received), schema)
                 except (InvalidAnswer, ResultTooLarge) as error:
@@ -174,15 +176,15 @@ class DeferredQueries:
 
             with ThreadPoolExecutor(AT_ONCE) as threads:
                 try:
-                    read = list(threads.map(fetched, found.parts))
+                    read = list(threads.map(fetched, deferred.parts))
                 except BaseException:
                     inner.cancel()
                     raise
-            missing = missing_relays(found.asked, read, require_complete=options.require_complete)
-            rows = rest_rows(found.asked, read, options.memory, inner)
+            missing = missing_relays(deferred.asked, read, require_complete=options.require_complete)
+            rows = rest_rows(deferred.asked, read, options.memory, inner)
             stack.callback(rows.close)
-            relays = tuple(one.relay for one in found.parts)
-            return WebAnswer(found.asked, rows, relays, missing, read, stack.pop_all())
+            relays = tuple(deferred_part.relay for deferred_part in deferred.parts)
+            return WebAnswer(deferred.asked, rows, relays, missing, read, stack.pop_all())
 
     @staticmethod
     def forget_files(query: str) -> None:
@@ -198,14 +200,14 @@ class DeferredQueries:
     ) -> DeferredQuery:
         pause = _LOOK
         while True:
-            found = self.find(query)
-            tell(found)
-            if found.state != "running":
-                return found
+            deferred = self.find(query)
+            tell(deferred)
+            if deferred.state != "running":
+                return deferred
             if time.monotonic() + pause > ends:
-                done = sum(not part.is_under_way for part in found.parts)
+                done = sum(not part.is_under_way for part in deferred.parts)
                 raise ResultNotReady(
-                    f"{done} of {len(found.parts)} parts of query {query} are made",
+                    f"{done} of {len(deferred.parts)} parts of query {query} are made",
                     hint="Try again later, or wait longer with --timeout.",
                 )
             control.check()
@@ -226,7 +228,7 @@ class DeferredQueries:
                 with self._user.result_file(part.location, part.result, number, ends - time.monotonic()) as rows:
                     pieces = _Pieces(_bytes_of(rows, received, part.result), control)
                     store.insert_stream(cast("BinaryIO", pieces), file.hash, size=file.bytes)
-        paths = tuple(folder / str(one.hash) for one in part.files)
+        paths = tuple(folder / str(result_file.hash) for result_file in part.files)
         seconds = time.monotonic() - began
         plain = Part(part.relay, part.location, "")
         return ReadPart(

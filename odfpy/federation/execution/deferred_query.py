@@ -83,11 +83,13 @@ class DeferredQuery:
         return "done" if all(part.state == "done" for part in self.parts) else "failed"
 
 
-def record_of(found: StartedQuery, parts: Sequence[DeferredPart]) -> dict[str, Any]:
+def record_of(started: StartedQuery, parts: Sequence[DeferredPart]) -> dict[str, Any]:
     """Return the record of a query for the relay to remember, as a JSON tree."""
     return {
-        "plan": found.plan.to_json(),
-        "missing": [[name, one.relay, one.why] for name, answer in found.answers.items() for one in answer.missing],
+        "plan": started.plan.to_json(),
+        "missing": [
+            [name, missing.relay, missing.why] for name, answer in started.answers.items() for missing in answer.missing
+        ],
         "parts": [[part.fragment, part.relay, part.location, part.result, part.state, part.why] for part in parts],
     }
 
@@ -106,7 +108,7 @@ def query_of(tree: Mapping[str, Any]) -> DeferredQuery:
             missing[name].append(MissingRelay(str(relay), str(why)))
         answers = {name: Answer(missing=tuple(ones)) for name, ones in missing.items()}
         query = answered_text(tree, "query")
-        parts = tuple(_part_of(one) for one in record["parts"])
+        parts = tuple(_part_of(recorded) for recorded in record["parts"])
         if plan.query != query or any(part.fragment not in plan.fragments for part in parts):
             raise InvalidAnswer("The relay remembers another query under that id")
         return DeferredQuery(query, str(tree["at"]), str(tree["expires"]), StartedQuery(plan, query, answers), parts)
@@ -132,7 +134,7 @@ def with_state(part: DeferredPart, state: Mapping[str, Any]) -> DeferredPart:
         InvalidAnswer: it is not a valid state.
     """
     try:
-        files = tuple(ResultFile.parse(one) for one in state.get("files", []))
+        files = tuple(ResultFile.parse(file) for file in state.get("files", []))
         rows, statement = state.get("rows"), state.get("statement")
         return replace(
             part,
@@ -146,9 +148,9 @@ def with_state(part: DeferredPart, state: Mapping[str, Any]) -> DeferredPart:
         raise InvalidAnswer(f"The relay {part.relay} gives no state of a result") from error
 
 
-def _why(said: Any) -> str | None:
+def _why(reason: Any) -> str | None:
     """Sanitize a relay's reason, which may be any text, to one line without terminal control sequences."""
-    return None if said is None else escape_controls(str(said)[:_MAX_WHY_LENGTH])
+    return None if reason is None else escape_controls(str(reason)[:_MAX_WHY_LENGTH])
 
 
 def answered_text(tree: Any, key: str) -> str:
@@ -158,7 +160,7 @@ def answered_text(tree: Any, key: str) -> str:
         InvalidAnswer: the value is not a text.
         KeyError: there is no such key.
     """
-    found = tree[key]
-    if not isinstance(found, str):
+    text = tree[key]
+    if not isinstance(text, str):
         raise InvalidAnswer(f"The relay has answered without {key!r}")
-    return found
+    return text

@@ -127,7 +127,7 @@ def execute(
         with _NotifyingRelays(client, plan.query, inner):
             try:
                 inner.check()
-                found = start_plan(client, plan, ends, beside)
+                started = start_plan(client, plan, ends, beside)
             except OdfError:
                 inner.check()  # relays reject canceled queries
                 raise
@@ -138,34 +138,34 @@ def execute(
             if how != "plan":
                 until = time.monotonic() + _left(ends) * (1 - MARGIN)
                 reader = PartReader(client, folder, until, Received(options.received), inner, options.signed)
-                read = read_parts(reader, found)
-        missing = missing_relays(found, read, require_complete=options.require_complete)
+                read = read_parts(reader, started)
+        missing = missing_relays(started, read, require_complete=options.require_complete)
         rows: RowStream
         if how is not None:
-            table = explained(found.answers, read, found.rest)
+            table = explained(started.answers, read, started.rest)
             rows = SourceBatches(table.schema, iter(table.to_batches()))
         else:
-            rows = rest_rows(found, read, options.memory, inner)
+            rows = rest_rows(started, read, options.memory, inner)
         stack.callback(rows.close)
-        return WebAnswer(found, rows, found.relays, missing, read, stack.pop_all())
+        return WebAnswer(started, rows, started.relays, missing, read, stack.pop_all())
 
 
-def read_parts(reader: PartReader, found: StartedQuery) -> list[ReadPart]:
+def read_parts(reader: PartReader, started: StartedQuery) -> list[ReadPart]:
     """Read all parts of a query, several at the same time.
 
     Args:
         reader: reads one part.
-        found: the started query.
+        started: the started query.
 
     Raises:
         QueryCancelled, QueryTimedOut: the query was stopped.
     """
     wanted = [
-        (name, number, part, found.fragments[name].schema)
-        for name, answer in found.answers.items()
+        (name, number, part, started.fragments[name].schema)
+        for name, answer in started.answers.items()
         for number, part in enumerate(answer.parts)
     ]
-    order = _in_turn([one[2] for one in wanted])
+    order = _in_turn([item[2] for item in wanted])
     calls = [partial(reader.read, *wanted[at]) for at in order]
     read = dict(zip(order, call_concurrently(calls, AT_ONCE, lambda _: reader.control.cancel()), strict=True))
     return [read[at] for at in range(len(wanted))]
@@ -181,11 +181,11 @@ def _in_turn(parts: Sequence[Part]) -> list[int]:
     return [at for _, at in sorted(numbered)]
 
 
-def rest_rows(found: StartedQuery, read: Sequence[ReadPart], memory: int, control: CancellationToken) -> RowStream:
+def rest_rows(started: StartedQuery, read: Sequence[ReadPart], memory: int, control: CancellationToken) -> RowStream:
     """Return the rows of the answer, computed from the parts.
 
     Args:
-        found: the started query.
+        started: the started query.
         read: the parts that were read.
         memory: memory limit in bytes.
         control: lets another thread cancel it.
@@ -193,8 +193,10 @@ def rest_rows(found: StartedQuery, read: Sequence[ReadPart], memory: int, contro
     Raises:
         OdfError: the rest of the query cannot be run.
     """
-    files = {name: [path for one in read if one.fragment == name for path in one.paths] for name in found.fragments}
-    return rows_of_files(found.plan, files, memory, control)
+    files = {
+        name: [path for part in read if part.fragment == name for path in part.paths] for name in started.fragments
+    }
+    return rows_of_files(started.plan, files, memory, control)
 
 
 def rows_of_files(
@@ -235,19 +237,19 @@ class _NotifyingRelays:
 
 
 def missing_relays(
-    found: StartedQuery, read: Sequence[ReadPart], *, require_complete: bool
+    started: StartedQuery, read: Sequence[ReadPart], *, require_complete: bool
 ) -> tuple[MissingRelay, ...]:
     """Return the relays whose rows are missing.
 
     Args:
-        found: the started query.
+        started: the started query.
         read: the parts that were read.
         require_complete: whether missing relays are an error.
 
     Raises:
         IncompleteAnswer: relays are missing, although the answer must be complete.
     """
-    missing = tuple(dict.fromkeys([*found.missing, *(one.missing for one in read if one.missing is not None)]))
+    missing = tuple(dict.fromkeys([*started.missing, *(part.missing for part in read if part.missing is not None)]))
     require_complete_answer(missing, require_complete=require_complete)
     return missing
 
@@ -264,7 +266,7 @@ def require_complete_answer(missing: Sequence[MissingRelay], *, require_complete
     """
     if missing and require_complete:
         raise IncompleteAnswer(
-            f"Rows are missing: {'; '.join(f'{one.relay}: {one.why}' for one in missing)}",
+            f"Rows are missing: {'; '.join(f'{absent.relay}: {absent.why}' for absent in missing)}",
             hint="Without --require-complete, the answer contains the rows of all others.",
         )
 

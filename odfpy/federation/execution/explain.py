@@ -36,10 +36,10 @@ def without_explain(sql: str) -> tuple[str, str | None]:
     Args:
         sql: a query, perhaps prefixed with EXPLAIN or EXPLAIN ANALYZE.
     """
-    found = _EXPLAIN.match(sql)
-    if found is None:
+    match = _EXPLAIN.match(sql)
+    if match is None:
         return sql, None
-    return sql[found.end() :], "analyze" if found[1] else "plan"
+    return sql[match.end() :], "analyze" if match[1] else "plan"
 
 
 def explained(answers: Mapping[str, Answer], read: Sequence[ReadPart], rest: str) -> pa.Table:
@@ -50,21 +50,21 @@ def explained(answers: Mapping[str, Answer], read: Sequence[ReadPart], rest: str
         read: the parts that were read; none if the query was not run.
         rest: SQL that assembles the answer.
     """
-    sizes = {(one.fragment, one.part.ticket): one for one in read}
+    sizes = {(read_part.fragment, read_part.part.ticket): read_part for read_part in read}
     rows: list[dict[str, Any]] = []
     for name, answer in answers.items():
         for part in answer.parts:
             row: dict[str, Any] = {"step": name, "relay": part.relay, "sql": part.sql}
-            one = sizes.get((name, part.ticket))
-            if one is not None and one.missing is not None:
-                row["missing"] = one.missing.why
-            elif one is not None:
-                row |= {"rows": one.rows, "bytes": one.bytes, "seconds": round(one.seconds, 4)}
+            read_part = sizes.get((name, part.ticket))
+            if read_part is not None and read_part.missing is not None:
+                row["missing"] = read_part.missing.why
+            elif read_part is not None:
+                row |= {"rows": read_part.rows, "bytes": read_part.bytes, "seconds": round(read_part.seconds, 4)}
             rows.append(row)
-        rows += [_missing(name, one) for one in answer.missing]
+        rows += [_missing(name, read_part) for read_part in answer.missing]
     rows.append({"step": "answer", "sql": rest})
     return pa.Table.from_pylist(rows, schema=SCHEMA)
 
 
-def _missing(name: str, one: MissingRelay) -> dict[str, Any]:
-    return {"step": name, "relay": one.relay, "missing": one.why}
+def _missing(name: str, missing: MissingRelay) -> dict[str, Any]:
+    return {"step": name, "relay": missing.relay, "missing": missing.why}

@@ -50,7 +50,7 @@ class ReadPart:
 
 @dataclass(frozen=True, slots=True)
 class PartReader:
-    """Reads the parts of a query into files, within the query's limits.
+    """A reader of the parts of a query into files, within the query's limits.
 
     Attributes:
         client: the connection to the relays.
@@ -98,12 +98,12 @@ class PartReader:
         began = time.monotonic()
         rows, size, statement = 0, 0, None
         with ExitStack() as stack:
-            found = stack.enter_context(self._opened(part))
-            if found.schema != schema:
+            part_rows = stack.enter_context(self._opened(part))
+            if part_rows.schema != schema:
                 raise InvalidAnswer(f"The relay {part.relay} returned other columns than requested")
             hasher = stack.enter_context(RowsHasher()) if self.is_signed else None
             writer = stack.enter_context(pq.ParquetWriter(path, schema, compression="lz4"))
-            for chunk in found:
+            for chunk in part_rows:
                 statement = _statement(chunk) or statement
                 if chunk.data is None or not chunk.data.num_rows:
                     continue
@@ -122,16 +122,16 @@ class PartReader:
     def _opened(self, part: Part) -> Iterator[PartRows]:
         """Open the rows of a part; the stream ends when the query is cancelled."""
         self.control.check()
-        with self.client.rows(part, self.ends - time.monotonic()) as found:
-            self.control.on_stop(found.cancel)
+        with self.client.rows(part, self.ends - time.monotonic()) as part_rows:
+            self.control.on_stop(part_rows.cancel)
             try:
-                yield found
+                yield part_rows
             finally:
-                self.control.forget(found.cancel)
+                self.control.forget(part_rows.cancel)
 
 
 def _statement(chunk: Any) -> str | None:
     if chunk.app_metadata is None:
         return None
-    found = chunk.app_metadata
-    return bytes(found[:MAX_LENGTH]).decode("ascii", "replace")
+    metadata = chunk.app_metadata
+    return bytes(metadata[:MAX_LENGTH]).decode("ascii", "replace")

@@ -62,7 +62,7 @@ class WebPlan:
                 name: [[field.name, dtype_name(field.type)] for field in schema]
                 for name, schema in self.entities.items()
             },
-            "fragments": {name: one.to_json() for name, one in self.fragments.items()},
+            "fragments": {name: fragment.to_json() for name, fragment in self.fragments.items()},
             "rest": self.rest,
             "nonce": self.nonce,
         }
@@ -82,11 +82,11 @@ class WebPlan:
                 str(name): pa.schema([(column, parse_dtype(dtype)) for column, dtype in columns])
                 for name, columns in tree["entities"].items()
             }
-            fragments = {str(name): Fragment.parse(one) for name, one in tree["fragments"].items()}
+            fragments = {str(name): Fragment.parse(item) for name, item in tree["fragments"].items()}
             sql, rest, nonce = tree["sql"], tree["rest"], tree["nonce"]
             if tree.keys() != {"sql", "entities", "fragments", "rest", "nonce"}:
                 raise InvalidValue("A plan of a query has other keys")
-            if not all(isinstance(one, str) for one in (sql, rest, nonce)):
+            if not all(isinstance(item, str) for item in (sql, rest, nonce)):
                 raise InvalidValue("A plan of a query has texts")
             return cls(sql, entities, fragments, rest, nonce)
         except (KeyError, TypeError, ValueError, AttributeError, InvalidFragment) as error:
@@ -132,7 +132,7 @@ class StartedQuery:
     @property
     def missing(self) -> tuple[MissingRelay, ...]:
         """Return the relays that could not be queried."""
-        return tuple(dict.fromkeys(one for answer in self.answers.values() for one in answer.missing))
+        return tuple(dict.fromkeys(relay for answer in self.answers.values() for relay in answer.missing))
 
     @property
     def relays(self) -> tuple[str, ...]:

@@ -53,8 +53,8 @@ class User(RelayClient):
         Raises:
             RelayUnavailable: the relay does not respond.
         """
-        [found] = call_concurrently([lambda: self._connections.entities(self._relay, seconds)], 1)
-        return found
+        [result] = call_concurrently([lambda: self._connections.entities(self._relay, seconds)], 1)
+        return result
 
     def ask(
         self, query: str, fragments: Mapping[str, Fragment], options: AnswerOptions, seconds: float
@@ -94,7 +94,7 @@ class User(RelayClient):
         return self._connections.rows(part, seconds)
 
     def cancel(self, query: str) -> None:
-        """Have the relay notify all others that a query was cancelled.
+        """Ask the relay to notify all others that a query was cancelled.
 
         Args:
             query: id of the query.
@@ -105,7 +105,7 @@ class User(RelayClient):
     # --- Results that are fetched later ---
 
     def store_result(self, part: Part, seconds: float) -> dict[str, Any]:
-        """Have the relay that owns a part write it to files; returns the state of the result.
+        """Ask the relay that owns a part to write it to files; return the state of the result.
 
         Args:
             part: the part to read.
@@ -154,7 +154,7 @@ class User(RelayClient):
         return self._connections.rows(Part("", location, ticket), seconds)
 
     def keep_query(self, query: str, record: dict[str, Any]) -> dict[str, Any]:
-        """Have the relay remember a query.
+        """Ask the relay to remember a query.
 
         Args:
             query: id of the query.
@@ -182,10 +182,10 @@ class User(RelayClient):
         Raises:
             OdfError: the relay is unreachable.
         """
-        found = self._act(self._relay, QUERIES, {}, _PATIENCE)
-        if not isinstance(found, list):
+        answer = self._act(self._relay, QUERIES, {}, _PATIENCE)
+        if not isinstance(answer, list):
             raise InvalidAnswer("The relay sent an invalid list of queries")
-        return found
+        return answer
 
     def _act_for_object(
         self, location: str, name: str, tree: dict[str, Any], seconds: float | None = None
@@ -207,5 +207,5 @@ class User(RelayClient):
         return answer
 
     def _act(self, location: str, name: str, tree: dict[str, Any], seconds: float) -> Any:
-        [found] = call_concurrently([lambda: self._connections.act(location, name, tree, seconds)], 1)
-        return found
+        [result] = call_concurrently([lambda: self._connections.act(location, name, tree, seconds)], 1)
+        return result

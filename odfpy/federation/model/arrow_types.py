@@ -109,10 +109,10 @@ def _timestamp(unit: str, zone: str = "None") -> pa.DataType:
 
     if zone == "None":
         return pa.timestamp(_UNITS[unit])
-    found = _ZONE.fullmatch(zone)
-    if found is None:
+    match = _ZONE.fullmatch(zone)
+    if match is None:
         raise ValueError(zone)
-    return pa.timestamp(_UNITS[unit], found[1])
+    return pa.timestamp(_UNITS[unit], match[1])
 
 
 def _of_unit(maker: str) -> Callable[[str], pa.DataType]:

@@ -53,10 +53,10 @@ class CertificateFacts:
         from cryptography import x509
 
         try:
-            found = load_pem(self.pem).extensions.get_extension_for_class(x509.BasicConstraints)
+            constraints = load_pem(self.pem).extensions.get_extension_for_class(x509.BasicConstraints)
         except (x509.ExtensionNotFound, ValueError):
             return False
-        return found.value.ca
+        return constraints.value.ca
 
     def is_good_at(self, time: Timestamp) -> bool:
         """Return whether a time is within its validity."""
@@ -140,14 +140,14 @@ def certificate_attributes(pem: str) -> dict[str, str]:
         InvalidCertificate: it is invalid.
     """
     certificate = load_pem(pem)
-    found: dict[str, str] = {}
+    attributes: dict[str, str] = {}
     for what, name in (("subject", certificate.subject), ("issuer", certificate.issuer)):
         for attribute in name:
             key = f"{what}.{attribute.rfc4514_attribute_name}"
             value = attribute.value if isinstance(attribute.value, str) else attribute.value.hex()
             if len(name.get_attributes_for_oid(attribute.oid)) == 1:
-                found[key] = value
-    return found
+                attributes[key] = value
+    return attributes
 
 
 def read_certificates(text: str, folder: Path) -> list[str]:
@@ -176,7 +176,7 @@ def read_certificates(text: str, folder: Path) -> list[str]:
                 hint="Paths are relative to the folder of the document.",
             ) from error
     try:
-        found = x509.load_pem_x509_certificates(text.encode())
+        certificates = x509.load_pem_x509_certificates(text.encode())
     except ValueError as error:
         raise InvalidCertificate(f"No certificate in PEM form: {where}", hint=f"It begins with {_BEGIN}.") from error
-    return [facts_of(one).pem for one in found]
+    return [facts_of(certificate).pem for certificate in certificates]

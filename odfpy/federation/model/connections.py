@@ -166,8 +166,8 @@ class FilesConnection(StrictModel):
     def resolved(self, folder: Path) -> FilesConnection:
         """Return a copy with absolute paths."""
         tables = {
-            name: one.model_copy(update={"location": absolute(one.location, folder)})
-            for name, one in self.tables.items()
+            name: table.model_copy(update={"location": absolute(table.location, folder)})
+            for name, table in self.tables.items()
         }
         return self.model_copy(update={"tables": tables})
 

@@ -36,14 +36,14 @@ def transformation(text: str) -> exp.Expr:
     tree = _parsed(f"SELECT {_with_value(text)}", DIALECT, f"Not a transformation: {text}", _OF_VALUE)
     if not isinstance(tree, exp.Select) or len(tree.expressions) != 1 or _parts(tree) != {"expressions"}:
         raise InvalidValue(f"Not a transformation: {text}", hint=_OF_VALUE)
-    found: exp.Expr = tree.expressions[0].unalias()
+    expression: exp.Expr = tree.expressions[0].unalias()
     if isinstance(tree.expressions[0], exp.Alias):
         raise InvalidValue(f"A transformation gives no name: {text}", hint=_OF_VALUE)
-    _check_scalar(found, text)
-    for column in found.find_all(exp.Column):
+    _check_scalar(expression, text)
+    for column in expression.find_all(exp.Column):
         if column.name != VALUE or column.table:
             raise InvalidValue(f"A transformation knows {{v}} only, not {column.sql(DIALECT)}: {text}", hint=_OF_VALUE)
-    return found
+    return expression
 
 
 def is_name(text: str, dialect: str) -> bool:
@@ -52,12 +52,12 @@ def is_name(text: str, dialect: str) -> bool:
     from sqlglot.errors import SqlglotError
 
     try:
-        found = parse_one(text, into=exp.Table, dialect=dialect)
+        table = parse_one(text, into=exp.Table, dialect=dialect)
     except (SqlglotError, RecursionError):
         return False
-    parts = {name for name, value in found.args.items() if value}
+    parts = {name for name, value in table.args.items() if value}
     return (
-        isinstance(found, exp.Table) and parts <= {"this", "db", "catalog"} and isinstance(found.this, exp.Identifier)
+        isinstance(table, exp.Table) and parts <= {"this", "db", "catalog"} and isinstance(table.this, exp.Identifier)
     )
 
 
@@ -108,18 +108,18 @@ def remote_expressions(sql: str | None, remote_entity: str) -> dict[str, exp.Exp
     tables = list(tree.find_all(exp.Table))
     if len(tables) != 1 or tables[0].name.lower() != remote_entity.lower() or tables[0].db or tables[0].alias:
         raise InvalidValue(f"A remote mapping reads its remote entity, {remote_entity}, alone: {sql}", hint=_OF_REMOTE)
-    found: dict[str, exp.Expr] = {}
+    by_name: dict[str, exp.Expr] = {}
     for expression in tree.expressions:
         if isinstance(expression, exp.Star) and not any(expression.args.values()):
-            found["*"] = expression
+            by_name["*"] = expression
             continue
         if not expression.alias_or_name:
             raise InvalidValue(f"Without a name: {expression.sql(DIALECT)}, in {sql}", hint=_OF_REMOTE)
         _check_scalar(expression.unalias(), sql)
-        if expression.alias_or_name in found:
+        if expression.alias_or_name in by_name:
             raise InvalidValue(f"Twice: {expression.alias_or_name}, in {sql}", hint=_OF_REMOTE)
-        found[expression.alias_or_name] = expression.unalias()
-    return found
+        by_name[expression.alias_or_name] = expression.unalias()
+    return by_name
 
 
 def _check_scalar(tree: Any, text: str) -> None:
@@ -168,12 +168,12 @@ def _parsed(text: str, dialect: str, wrong: str, hint: str) -> Any:
         raise InvalidValue(f"SQL in a document has at most {_MAX_LENGTH} characters", hint=hint)
     try:
         check_text(text, OWN)
-        found = parse(text, dialect=dialect)
+        statements = parse(text, dialect=dialect)
     except (SqlglotError, InvalidQuery, RecursionError) as error:
         raise InvalidValue(wrong, hint=hint) from error
-    if len(found) != 1 or found[0] is None:
+    if len(statements) != 1 or statements[0] is None:
         raise InvalidValue(wrong, hint=hint)
-    return found[0]
+    return statements[0]
 
 
 def _parts(tree: Any) -> set[str]:

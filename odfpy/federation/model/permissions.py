@@ -31,8 +31,8 @@ def view_of(
     Returns:
         Pairs of columns and rows, in the names of the data source; None if nothing is visible.
     """
-    found = web.data_source(data, source)
-    if found is None:
+    data_source = web.data_source(data, source)
+    if data_source is None:
         return None
     granted = (
         [permission for permission in who.permissions if (permission.data, permission.source) == (data, source)]
@@ -40,7 +40,7 @@ def view_of(
         else []
     )
     known = {**(attributes or {}), **(who.attributes if who is not None else {})}
-    return _view(granted or [one for one in (found.default_permission,) if one is not None], known)
+    return _view(granted or [default for default in (data_source.default_permission,) if default is not None], known)
 
 
 def _view(pairs: Sequence[Permission], attributes: Mapping[str, str]) -> View | None:

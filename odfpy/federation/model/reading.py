@@ -54,7 +54,7 @@ class Declared:
         where = self.file
         if self.document is not None:
             where += f", line {self.document.line_of(('spec', *path))}"
-        return f"{where}: {what}{''.join(f'.{one}' for one in path)}"
+        return f"{where}: {what}{''.join(f'.{part}' for part in path)}"
 
 
 def key_of(spec: Spec) -> ObjectKey:
@@ -72,16 +72,16 @@ def read_documents(places: Iterable[Path]) -> list[Declared]:
         InvalidDocument: a document is invalid; the message names file, line and key.
         MalformedManifest: a file is not YAML.
     """
-    found: dict[ObjectKey, Declared] = {}
+    by_key: dict[ObjectKey, Declared] = {}
     for file in _files(places):
-        for one in _read(file):
-            known = found.setdefault(one.key, one)
-            if known is not one:
+        for declared in _read(file):
+            known = by_key.setdefault(declared.key, declared)
+            if known is not declared:
                 raise InvalidDocument(
-                    f"{one.at()} is declared twice; the other one is in {known.at()}",
+                    f"{declared.at()} is declared twice; the other one is in {known.at()}",
                     hint="Remove one of them. Names ignore case.",
                 )
-    return list(found.values())
+    return list(by_key.values())
 
 
 def _files(places: Iterable[Path]) -> list[Path]:
@@ -129,10 +129,10 @@ def _declared(document: Document, file: Path) -> Declared:
     if not isinstance(spec, dict):
         raise _wrong(file, document, ("spec",), f"{kind} needs a spec, a mapping")
     try:
-        found: Any = model.model_validate(spec)
+        document_spec: Any = model.model_validate(spec)
     except ValidationError as error:
         raise _invalid(file, document, kind, spec, error) from error
-    return Declared(_resolved(found, file, document), str(file), document)
+    return Declared(_resolved(document_spec, file, document), str(file), document)
 
 
 def _resolved(spec: Spec, file: Path, document: Document) -> Spec:
@@ -143,9 +143,9 @@ def _resolved(spec: Spec, file: Path, document: Document) -> Spec:
     if not isinstance(spec, PeerRelay | User):
         return spec
     pems: list[str] = []
-    for at, one in enumerate(spec.certificates):
+    for at, certificate in enumerate(spec.certificates):
         try:
-            pems += read_certificates(one, folder)
+            pems += read_certificates(certificate, folder)
         except OdfError as error:
             raise _wrong(file, document, ("spec", "certificates", at), error.message, error.hint) from error
     return spec.model_copy(update={"certificates": tuple(dict.fromkeys(pems))})
@@ -153,7 +153,7 @@ def _resolved(spec: Spec, file: Path, document: Document) -> Spec:
 
 def _invalid(file: Path, document: Document, kind: str, spec: Any, error: ValidationError) -> InvalidDocument:
     # A misspelt key causes two errors: it is unknown, and the correct one is missing.
-    first = min(error.errors(), key=lambda one: one["type"] != "extra_forbidden")
+    first = min(error.errors(), key=lambda problem: problem["type"] != "extra_forbidden")
     path = _place(spec, first["loc"])
     name = spec.get("name", spec.get("entity"))
     what = f"{WORDS[kind]} {name}" if isinstance(name, str) else WORDS[kind]
@@ -172,23 +172,23 @@ def _invalid(file: Path, document: Document, kind: str, spec: Any, error: Valida
     elif first["type"] == "union_tag_not_found":
         message = "needs a kind"
     where = f"{file}, line {document.line_of(('spec', *path))}"
-    return InvalidDocument(f"{where}: {what}{''.join(f'.{one}' for one in path)}: {message}", hint=hint)
+    return InvalidDocument(f"{where}: {what}{''.join(f'.{part}' for part in path)}: {message}", hint=hint)
 
 
 def _place(tree: Any, loc: Sequence[str | int]) -> tuple[str | int, ...]:
     """Return the keys of a location that occur in the text; pydantic inserts names of kinds and types."""
-    found: list[str | int] = []
+    place: list[str | int] = []
     for at, part in enumerate(loc):
         is_last = at == len(loc) - 1
-        there = (isinstance(tree, Mapping) and part in tree) or (
+        is_present = (isinstance(tree, Mapping) and part in tree) or (
             isinstance(tree, list) and isinstance(part, int) and part < len(tree)
         )
-        if there:
+        if is_present:
             tree = tree[part]
-            found.append(part)
+            place.append(part)
         elif is_last and isinstance(tree, Mapping) and not str(part).startswith(("literal[", "tuple[", "function-")):
-            found.append(part)
-    return tuple(found)
+            place.append(part)
+    return tuple(place)
 
 
 def _known_keys(model: Any, loc: Sequence[str | int]) -> list[str]:
@@ -198,15 +198,21 @@ def _known_keys(model: Any, loc: Sequence[str | int]) -> list[str]:
     current = [model]
     for part in loc:
         following = []
-        for one in current:
-            fields = getattr(one, "model_fields", {})
+        for candidate in current:
+            fields = getattr(candidate, "model_fields", {})
             if part in fields:
                 following += _models(fields[part].annotation, get_args)
             elif isinstance(part, int) or part not in fields:
-                following.append(one)
-        tagged = [one for one in following if part in get_args(getattr(one, "__annotations__", {}).get("kind"))]
+                following.append(candidate)
+        tagged = [
+            candidate
+            for candidate in following
+            if part in get_args(getattr(candidate, "__annotations__", {}).get("kind"))
+        ]
         current = tagged or following
-    return [info.alias or name for one in current for name, info in getattr(one, "model_fields", {}).items()]
+    return [
+        info.alias or name for candidate in current for name, info in getattr(candidate, "model_fields", {}).items()
+    ]
 
 
 def _models(annotation: Any, get_args: Any) -> list[Any]:

@@ -42,8 +42,8 @@ def remote_expressions_of(mapping: RemoteMapping) -> dict[str, exp.Expr]:
     """
     given = remote_expressions(mapping.sql, mapping.remote_entity) or {}
     return {
-        one.information: _transformed(one.transformation, given.get(one.remote, _column(one.remote)))
-        for one in mapping.information
+        part.information: _transformed(part.transformation, given.get(part.remote, _column(part.remote)))
+        for part in mapping.information
     }
 
 
@@ -93,5 +93,5 @@ def _dataset(connection: DatasetConnection, name: str) -> exp.Expr:
     function = "odf_current" if at is None else "odf_as_at"
     if of is not None:
         function = "odf_as_of" if at is None else "odf_as_at_of"
-    arguments = [exp.Literal.string(one) for one in (name, at, of) if one is not None]
+    arguments = [exp.Literal.string(argument) for argument in (name, at, of) if argument is not None]
     return exp.Table(this=exp.func(function, *arguments))

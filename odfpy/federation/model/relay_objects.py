@@ -76,18 +76,18 @@ class RelayObjects:
     @cached_property
     def remote_mappings(self) -> Mapping[str, Sequence[RemoteMapping]]:
         """Remote mappings by entity."""
-        found: dict[str, list[RemoteMapping]] = {}
-        for one in self._of(RemoteMapping).values():
-            found.setdefault(one.entity, []).append(one)
-        return found
+        by_entity: dict[str, list[RemoteMapping]] = {}
+        for mapping in self._of(RemoteMapping).values():
+            by_entity.setdefault(mapping.entity, []).append(mapping)
+        return by_entity
 
     def data_source(self, data: str, source: str) -> DataSource | None:
         """Return a data source; None if no data source has these names."""
-        there = self.local_data.get(data)
-        return None if there is None else there.source(source)
+        local_data = self.local_data.get(data)
+        return None if local_data is None else local_data.source(source)
 
     def _of(self, kind: type[_Kind]) -> dict[str, _Kind]:
-        return {one.key: one for one in self.objects.values() if isinstance(one, kind)}
+        return {item.key: item for item in self.objects.values() if isinstance(item, kind)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,13 +110,13 @@ def check(web: RelayObjects, declared: Iterable[Declared] = ()) -> None:
     Raises:
         InvalidDocument: for the first error; the message says how many others there are.
     """
-    found = [*_Checks(web).all()]
-    if not found:
+    troubles = [*_Checks(web).all()]
+    if not troubles:
         return
-    places = {one.key: one for one in declared}
-    first = found[0]
+    places = {declaration.key: declaration for declaration in declared}
+    first = troubles[0]
     place = places.get((first.spec.KIND, first.spec.key.lower())) or Declared(first.spec, "as it was applied before")
-    more = f" ({len(found) - 1} more like this)" if len(found) > 1 else ""
+    more = f" ({len(troubles) - 1} more like this)" if len(troubles) > 1 else ""
     raise InvalidDocument(f"{place.at(first.path)}: {first.message}{more}", hint=first.hint)
 
 
@@ -135,14 +135,14 @@ class _Checks:
             PeerRelay: self._known,
             User: self._known,
         }
-        for one in self._web.objects.values():
-            yield from checks[type(one)](one)
+        for item in self._web.objects.values():
+            yield from checks[type(item)](item)
         yield from self._certificates()
 
     def _entity(self, entity: Entity) -> Iterator[_Trouble]:
-        yield from _twice(entity, ("information",), [one.name for one in entity.information])
-        for at, one in enumerate(entity.information):
-            yield from _tried(entity, ("information", at, "arrow_dtype"), partial(parse_dtype, one.arrow_dtype))
+        yield from _twice(entity, ("information",), [part.name for part in entity.information])
+        for at, part in enumerate(entity.information):
+            yield from _tried(entity, ("information", at, "arrow_dtype"), partial(parse_dtype, part.arrow_dtype))
 
     def _local_data(self, data: LocalData) -> Iterator[_Trouble]:
         yield from _twice(data, ("data_sources",), [data_source.name for data_source in data.data_sources])
@@ -157,22 +157,22 @@ class _Checks:
         entity = self._web.entities.get(mapping.entity)
         if entity is None:
             yield _unknown(mapping, ("entity",), "entity", mapping.entity, self._web.entities)
-        names = [one.name for one in entity.information] if entity else None
-        yield from _twice(mapping, ("mappings",), [f"{one.data}/{one.source}" for one in mapping.mappings])
+        names = [item.name for item in entity.information] if entity else None
+        yield from _twice(mapping, ("mappings",), [f"{item.data}/{item.source}" for item in mapping.mappings])
         for at, part in enumerate(mapping.mappings):
             path: Path = ("mappings", at)
             source = None
-            for trouble, there in self._source(mapping, path, part.data, part.source):
-                source = there
+            for trouble, data_source in self._source(mapping, path, part.data, part.source):
+                source = data_source
                 if trouble is not None:
                     yield trouble
-            yield from _twice(mapping, (*path, "fields"), [one.information for one in part.fields])
-            for number, one in enumerate(part.fields):
+            yield from _twice(mapping, (*path, "fields"), [item.information for item in part.fields])
+            for number, item in enumerate(part.fields):
                 place: Path = (*path, "fields", number)
-                yield from _named(mapping, (*place, "information"), "information", one.information, names)
+                yield from _named(mapping, (*place, "information"), "information", item.information, names)
                 fields = [field.name for field in source.fields] if source else None
-                yield from _named(mapping, (*place, "field"), "field", one.field, fields)
-                yield from _transformation(mapping, (*place, "transformation"), one.transformation)
+                yield from _named(mapping, (*place, "field"), "field", item.field, fields)
+                yield from _transformation(mapping, (*place, "transformation"), item.transformation)
 
     def _remote_mapping(self, mapping: RemoteMapping) -> Iterator[_Trouble]:
         entity = self._web.entities.get(mapping.entity)
@@ -187,45 +187,48 @@ class _Checks:
             yield _Trouble(mapping, ("sql",), error.message, error.hint)
         else:
             given = None if expressions is None or "*" in expressions else list(expressions)
-        names = [one.name for one in entity.information] if entity else None
-        yield from _twice(mapping, ("information",), [one.information for one in mapping.information])
-        for at, one in enumerate(mapping.information):
+        names = [part.name for part in entity.information] if entity else None
+        yield from _twice(mapping, ("information",), [part.information for part in mapping.information])
+        for at, part in enumerate(mapping.information):
             path: Path = ("information", at)
-            yield from _named(mapping, (*path, "information"), "information", one.information, names)
-            yield from _named(mapping, (*path, "remote"), "name in sql", one.remote, given)
-            yield from _transformation(mapping, (*path, "transformation"), one.transformation)
+            yield from _named(mapping, (*path, "information"), "information", part.information, names)
+            yield from _named(mapping, (*path, "remote"), "name in sql", part.remote, given)
+            yield from _transformation(mapping, (*path, "transformation"), part.transformation)
 
     def _known(self, who: PeerRelay | User) -> Iterator[_Trouble]:
-        for at, one in enumerate(who.permissions):
+        for at, permission in enumerate(who.permissions):
             path: Path = ("permissions", at)
-            for trouble, source in self._source(who, path, one.data, one.source):
+            for trouble, source in self._source(who, path, permission.data, permission.source):
                 if trouble is not None:
                     yield trouble
                 elif source is not None:
-                    yield from _permission(who, path, one, source)
+                    yield from _permission(who, path, permission, source)
 
     def _source(
         self, spec: Spec, path: Path, data: str, source: str
     ) -> Iterator[tuple[_Trouble | None, DataSource | None]]:
         """Return the data source of two names, or report the error."""
-        there = self._web.local_data.get(data)
-        if there is None:
+        local_data = self._web.local_data.get(data)
+        if local_data is None:
             yield _unknown(spec, (*path, "data"), "local data", data, self._web.local_data), None
             return
-        found = there.source(source)
-        known = [data_source.name for data_source in there.data_sources]
-        yield (None if found else _unknown(spec, (*path, "source"), f"source of {data}", source, known)), found
+        known_source = local_data.source(source)
+        known = [data_source.name for data_source in local_data.data_sources]
+        yield (
+            (None if known_source else _unknown(spec, (*path, "source"), f"source of {data}", source, known)),
+            known_source,
+        )
 
     def _certificates(self) -> Iterator[_Trouble]:
         """Check that no two parties have the same certificate."""
         owners: dict[str, PeerRelay | User] = {}
         known: list[PeerRelay | User] = [*self._web.peers.values(), *self._web.users.values()]
-        for one in known:
-            for at, pem in enumerate(one.certificates):
-                owner = owners.setdefault(CertificateFacts.of(pem).fingerprint, one)
-                if owner is not one:
+        for holder in known:
+            for at, pem in enumerate(holder.certificates):
+                owner = owners.setdefault(CertificateFacts.of(pem).fingerprint, holder)
+                if owner is not holder:
                     message = f"this certificate is that of {owner.key}, too"
-                    yield _Trouble(one, ("certificates", at), message, "Give each of them one of their own.")
+                    yield _Trouble(holder, ("certificates", at), message, "Give each of them one of their own.")
 
 
 def _check_source(data: LocalData, source: DataSource) -> None:
@@ -279,9 +282,9 @@ def _named(spec: Spec, path: Path, what: str, name: str, known: Sequence[str] | 
 
 
 def _unknown(spec: Spec, path: Path, what: str, name: str, known: Iterable[str]) -> _Trouble:
-    there = list(known)
-    otherwise = f"There are: {', '.join(there[:20])}." if there else f"There is no {what} yet; declare one."
-    return _Trouble(spec, path, f"no {what} {name!r}", did_you_mean(name, there, otherwise=otherwise))
+    known_names = list(known)
+    otherwise = f"There are: {', '.join(known_names[:20])}." if known_names else f"There is no {what} yet; declare one."
+    return _Trouble(spec, path, f"no {what} {name!r}", did_you_mean(name, known_names, otherwise=otherwise))
 
 
 def _twice(spec: Spec, path: Path, names: Sequence[str]) -> Iterator[_Trouble]:

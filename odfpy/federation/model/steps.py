@@ -46,13 +46,13 @@ def plan(known: RelayObjects, declared: Sequence[Declared], *, prune: bool) -> l
     Raises:
         InvalidDocument: something is invalid; the message names the position.
     """
-    wanted = {one.key: one.spec for one in declared}
+    wanted = {item.key: item.spec for item in declared}
     check(RelayObjects(wanted if prune else {**known.objects, **wanted}), declared)
-    gone = [one for one in known.objects if one not in wanted] if prune else []
+    gone = [item for item in known.objects if item not in wanted] if prune else []
     order = {kind: number for number, kind in enumerate(KINDS)}
-    ordered = sorted(wanted.items(), key=lambda one: order[one[0][0]])
+    ordered = sorted(wanted.items(), key=lambda item: order[item[0][0]])
     steps = [step for key, spec in ordered for step in _towards(known.objects.get(key), spec)]
-    gone.sort(key=lambda one: order[one[0]], reverse=True)
+    gone.sort(key=lambda item: order[item[0]], reverse=True)
     return steps + [removal(known.objects[key]) for key in gone]
 
 
@@ -70,9 +70,9 @@ def _towards(before: Spec | None, spec: Spec) -> Iterator[Step]:
     if before is None:
         yield addition(spec)
     elif before != spec:
-        found = list(_differences(_shown(before), _shown(spec)))
-        more = f", and {len(found) - _MAX_DIFFERENCES} more" if len(found) > _MAX_DIFFERENCES else ""
-        yield Step("~", f"{_title(spec)}: {', '.join(found[:_MAX_DIFFERENCES])}{more}", key_of(spec), spec)
+        differences = list(_differences(_shown(before), _shown(spec)))
+        more = f", and {len(differences) - _MAX_DIFFERENCES} more" if len(differences) > _MAX_DIFFERENCES else ""
+        yield Step("~", f"{_title(spec)}: {', '.join(differences[:_MAX_DIFFERENCES])}{more}", key_of(spec), spec)
 
 
 def _title(spec: Spec) -> str:
@@ -91,11 +91,11 @@ def _keyed(tree: Any, name: str = "") -> Any:
         return tree
     if name == "certificates":
         return {CertificateFacts.of(pem).fingerprint[:16]: "" for pem in tree}
-    if tree and all(isinstance(one, Mapping) for one in tree):
-        keys = [_identity(one) for one in tree]
+    if tree and all(isinstance(item, Mapping) for item in tree):
+        keys = [_identity(item) for item in tree]
         if len(set(keys)) == len(keys):
-            return {key: _keyed(one) for key, one in zip(keys, tree, strict=True)}
-    return {str(at): _keyed(one) for at, one in enumerate(tree)} if _is_nested(tree) else tree
+            return {key: _keyed(item) for key, item in zip(keys, tree, strict=True)}
+    return {str(at): _keyed(item) for at, item in enumerate(tree)} if _is_nested(tree) else tree
 
 
 def _identity(tree: Mapping[str, Any]) -> str:

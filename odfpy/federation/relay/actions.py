@@ -44,12 +44,12 @@ def tree_of(data: bytes) -> dict[str, Any]:
         InvalidQuestion: it is not a JSON object.
     """
     try:
-        found = json.loads(data) if len(data) <= MAX_LENGTH else None
+        tree = json.loads(data) if len(data) <= MAX_LENGTH else None
     except (ValueError, RecursionError) as error:
         raise InvalidQuestion("The body of an action is JSON") from error
-    if not isinstance(found, dict):
+    if not isinstance(tree, dict):
         raise InvalidQuestion(f"The body of an action is an object of at most {MAX_LENGTH} bytes")
-    return found
+    return tree
 
 
 def text_in(tree: dict[str, Any], key: str) -> str:
@@ -58,7 +58,7 @@ def text_in(tree: dict[str, Any], key: str) -> str:
     Raises:
         InvalidQuestion: it is missing, or not a text.
     """
-    found = tree.get(key)
-    if not isinstance(found, str) or not found:
+    text = tree.get(key)
+    if not isinstance(text, str) or not text:
         raise InvalidQuestion(f"The body of this action has a text {key!r}")
-    return found
+    return text

@@ -45,7 +45,7 @@ def fitting(answers: Mapping[str, Answer]) -> set[str]:
 
 def _length(answer: Answer) -> tuple[int, int]:
     parts = sum(len(part.ticket) + len(part.location) + len(part.relay) for part in answer.parts)
-    missing = sum(len(one.relay) + len(one.why) for one in answer.missing)
+    missing = sum(len(absent.relay) + len(absent.why) for absent in answer.missing)
     return len(answer.parts) + len(answer.missing), parts + missing
 
 

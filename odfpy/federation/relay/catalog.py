@@ -23,22 +23,22 @@ def seen_by_all(views: Sequence[View | None]) -> View | None:
     Args:
         views: at least one view, all of the same table.
     """
-    found, *others = views
+    view, *others = views
     for other in others:
-        if found is None or other is None:
+        if view is None or other is None:
             return None
-        parts = {_both(mine, theirs) for mine in found.parts for theirs in other.parts}
-        found = View(tuple(sorted(parts, key=repr)))
-    return found
+        parts = {_both(part, other_part) for part in view.parts for other_part in other.parts}
+        view = View(tuple(sorted(parts, key=repr)))
+    return view
 
 
-def _both(one: VisiblePart, other: VisiblePart) -> VisiblePart:
-    if one.columns is None or other.columns is None:
-        columns = one.columns if other.columns is None else other.columns
+def _both(left: VisiblePart, right: VisiblePart) -> VisiblePart:
+    if left.columns is None or right.columns is None:
+        columns = left.columns if right.columns is None else right.columns
     else:
-        shown = {folded(name) for name in other.columns}
-        columns = tuple(name for name in one.columns if folded(name) in shown)
-    rows = [part.rows for part in (one, other) if part.rows is not None]
+        shown = {folded(name) for name in right.columns}
+        columns = tuple(name for name in left.columns if folded(name) in shown)
+    rows = [part.rows for part in (left, right) if part.rows is not None]
     return VisiblePart(columns, " AND ".join(f"({text})" for text in dict.fromkeys(rows)) or None)
 
 

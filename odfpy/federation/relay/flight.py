@@ -74,7 +74,7 @@ def info_of(answer: Answer, question: Question, descriptor: Any) -> Any:
         fl.FlightEndpoint(part.ticket.encode(), [part.location], app_metadata=_part_metadata(part))
         for part in answer.parts
     ]
-    missing = [[one.relay, one.why] for one in answer.missing]
+    missing = [[absent.relay, absent.why] for absent in answer.missing]
     metadata = json.dumps({"query": question.query, "missing": missing}).encode()
     # An answer without parts mostly belongs to a repeated question, whose fragment was not parsed.
     schema = question.fragment.read().schema if endpoints else pa.schema([])
@@ -198,11 +198,11 @@ class Connections:
         """
         with _translated_errors(location), self._pool.client(location, self._tls) as pooled:
             results = [
-                one.body.to_pybytes() for one in pooled.client.do_action((name, body_of(tree)), _options(seconds))
+                result.body.to_pybytes() for result in pooled.client.do_action((name, body_of(tree)), _options(seconds))
             ]
         try:
-            (found,) = results
-            return json.loads(found)
+            (body,) = results
+            return json.loads(body)
         except (ValueError, RecursionError) as error:
             raise InvalidAnswer(f"The relay {location} sent an invalid answer") from error
 
@@ -287,8 +287,8 @@ def _translated_errors(location: str) -> Iterator[None]:
         ) from error
     except (pa.ArrowException, OSError) as error:
         message, hint = _words(error)
-        said = f"refuses: {message}" if message else f"has interrupted its answer ({type(error).__name__})"
-        raise RelayRefused(f"The relay {location} {said}", hint=hint) from error
+        problem = f"refuses: {message}" if message else f"has interrupted its answer ({type(error).__name__})"
+        raise RelayRefused(f"The relay {location} {problem}", hint=hint) from error
 
 
 def _words(error: BaseException) -> tuple[str, str | None]:

@@ -34,7 +34,7 @@ class AnswerOptions:
 
     def to_json(self) -> list[str]:
         """Return the options for `json.dumps`."""
-        return [word for word, one in _OPTIONS.items() if getattr(self, one)]
+        return [word for word, attribute in _OPTIONS.items() if getattr(self, attribute)]
 
     @classmethod
     def parse(cls, tree: Any) -> AnswerOptions:
@@ -43,9 +43,9 @@ class AnswerOptions:
         Raises:
             InvalidQuestion: they are invalid.
         """
-        if not isinstance(tree, list) or any(not isinstance(one, str) or one not in _OPTIONS for one in tree):
+        if not isinstance(tree, list) or any(not isinstance(word, str) or word not in _OPTIONS for word in tree):
             raise InvalidQuestion(f"The options of a question must be a list of {', '.join(_OPTIONS)}")
-        return cls(**{_OPTIONS[one]: True for one in tree})
+        return cls(**{_OPTIONS[word]: True for word in tree})
 
 
 _OPTIONS: Final = {"explained": "explained", "single-use": "single_use", "signed": "signed"}

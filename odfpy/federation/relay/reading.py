@@ -28,7 +28,7 @@ _GONE = "Run the query again: the configuration of the relay has changed."
 
 
 class SourceReader:
-    """Reads the sources of a relay, under the grants of the ticket's holder; thread-safe."""
+    """A reader of the sources of a relay, under the grants of the ticket's holder; thread-safe."""
 
     def __init__(self, catalog: StoredCatalog, context: SourceContext, limits: ReadLimits) -> None:
         """
@@ -61,11 +61,11 @@ class SourceReader:
             TicketRefused: its holder may no longer see anything of the source, or the source was removed.
             SourceFailed: the source cannot be read; may also be raised while rows are consumed.
         """
-        data, found, rows, columns = self._found(ticket)
+        data, data_source, rows, columns = self._found(ticket)
         view = self.view(ticket)
         fragment = Fragment.parse(ticket.fragment.to_json(), columns)
         source = self._source(data)
-        relation = relation_sql(data, found)
+        relation = relation_sql(data, data_source)
         schema = source.schema(relation, control)
         sql = source_sql(fragment, rows.expressions, relation, view, {}, source.engine, schema=schema)
         batches = source.read(sql, fragment.schema, self._limits, control)
@@ -87,7 +87,7 @@ class SourceReader:
         Raises:
             TicketRefused: there are none.
         """
-        view = seen_by_all([self._catalog.view(ticket.source, one) for one in ticket.seen_by])
+        view = seen_by_all([self._catalog.view(ticket.source, identity) for identity in ticket.seen_by])
         if view is None:
             raise TicketRefused("The source may no longer be read", hint=_GONE)
         return view
@@ -96,13 +96,13 @@ class SourceReader:
         """Return the source of a ticket, its mapping, and the columns of its entity, as currently declared."""
         web = self._catalog.web
         name, _, part = ticket.source.partition("/")
-        data, found = web.local_data.get(name), web.data_source(name, part)
+        data, source = web.local_data.get(name), web.data_source(name, part)
         columns = self._catalog.columns(ticket.fragment.entity)
         mapped = self._catalog.local(ticket.fragment.entity)
-        rows = next((one for one in mapped if one.source == ticket.source), None)
-        if data is None or found is None or columns is None or rows is None:
+        rows = next((local_rows for local_rows in mapped if local_rows.source == ticket.source), None)
+        if data is None or source is None or columns is None or rows is None:
             raise TicketRefused("The source of the ticket no longer exists", hint=_GONE)
-        return data, found, rows, columns
+        return data, source, rows, columns
 
     def _source(self, data: LocalData) -> Source:
         with self._lock:
@@ -127,9 +127,9 @@ def even(batches: Iterable[pa.RecordBatch], rows: int = BATCH_ROWS) -> Iterator[
         waiting.append(batch)
         count += batch.num_rows
         while count >= rows:
-            whole = waiting[0] if len(waiting) == 1 else pa.concat_batches(waiting)
-            yield whole.slice(0, rows)
-            waiting, count = [whole.slice(rows)], count - rows
+            joined = waiting[0] if len(waiting) == 1 else pa.concat_batches(waiting)
+            yield joined.slice(0, rows)
+            waiting, count = [joined.slice(rows)], count - rows
     if count:
         yield pa.concat_batches(waiting)
 
@@ -158,8 +158,8 @@ def entities_of(catalog: StoredCatalog, wanted: str, caller: Identity) -> dict[s
         wanted: substring of the names.
         caller: who makes the request.
     """
-    found = {name: catalog.columns(name) for name in names_of(catalog, wanted, caller)}
-    return {name: columns for name, columns in found.items() if columns is not None}
+    columns_by_name = {name: catalog.columns(name) for name in names_of(catalog, wanted, caller)}
+    return {name: columns for name, columns in columns_by_name.items() if columns is not None}
 
 
 def columns_of(catalog: StoredCatalog, entity: str, caller: Identity) -> pa.Schema:
@@ -173,10 +173,10 @@ def columns_of(catalog: StoredCatalog, entity: str, caller: Identity) -> pa.Sche
     Raises:
         WebObjectNotFound: it does not exist; the message suggests a similar name.
     """
-    there = entities_of(catalog, "", caller)
-    if entity not in there:
-        raise WebObjectNotFound(f"This relay has no entity {entity!r}", hint=did_you_mean(entity, list(there)))
-    return there[entity]
+    entities = entities_of(catalog, "", caller)
+    if entity not in entities:
+        raise WebObjectNotFound(f"This relay has no entity {entity!r}", hint=did_you_mean(entity, list(entities)))
+    return entities[entity]
 
 
 def whole_entity(catalog: StoredCatalog, entity: str, caller: Identity) -> Fragment:

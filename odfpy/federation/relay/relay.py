@@ -46,7 +46,7 @@ _LOGGER = logging.getLogger("odf.relay")
 
 
 class Relay:
-    """Answers questions: plans which parts to read, here and at peers; used by relay servers. Thread-safe."""
+    """A relay: answers questions with the parts to read, here and at peers; used by relay servers. Thread-safe."""
 
     def __init__(
         self,
@@ -131,11 +131,11 @@ class Relay:
                     self._notify_peers(key, Cancellation(question.query, token, question.hops))
                 raise
         answers, missing = self._collected(waited)
-        theirs = [part for answer in answers for part in answer.parts]
+        peer_parts = [part for answer in answers for part in answer.parts]
         if question.requester is None:
-            theirs = [self._passed(part, caller, question.id) for part in theirs]
-        missing += [one for answer in answers for one in answer.missing]
-        return Answer((*parts, *theirs), tuple(missing))
+            peer_parts = [self._passed(part, caller, question.id) for part in peer_parts]
+        missing += [relay for answer in answers for relay in answer.missing]
+        return Answer((*parts, *peer_parts), tuple(missing))
 
     def cancel(self, cancellation: Cancellation, caller: Identity) -> QueryKey:
         """Cancel a requester's query, here and at all relays that may have been queried.
@@ -169,10 +169,10 @@ class Relay:
     def _requester(self, token: str | None, query: str, caller: Identity) -> Requester:
         if token is None:
             return Requester(caller, (caller,), query)
-        found = self._identify(token)
-        if found.query != query:
+        requester = self._identify(token)
+        if requester.query != query:
             raise AuthenticationFailed("The token of the requester is about another query")
-        return found
+        return requester
 
     def _own(self, question: Question, fragment: Fragment, requester: Requester, key: str) -> list[Part]:
         """Return the parts that are read from this relay's sources."""
@@ -198,7 +198,7 @@ class Relay:
             source: name of the source.
             seen_by: the identities.
         """
-        return seen_by_all([self._catalog.view(source, one) for one in seen_by])
+        return seen_by_all([self._catalog.view(source, identity) for identity in seen_by])
 
     def _passed(self, part: Part, caller: Identity, id_: str) -> Part:
         """Return a part of another relay, to be read through this one: its ticket is bound to this relay's key."""
@@ -209,40 +209,40 @@ class Relay:
         self, question: Question, fragment: Fragment, asking: CallGroup
     ) -> dict[str, Call[Answer] | MissingRelay]:
         """Forward a question to all peers that have rows of the entity, in each one's vocabulary."""
-        found: dict[str, Call[Answer] | MissingRelay] = {}
+        calls: dict[str, Call[Answer] | MissingRelay] = {}
         rewritings: _Rewritings = {}
         further = replace(question, hops=question.hops - 1, seconds=question.seconds * (1 - MARGIN))
         for rows in self._catalog.remote(fragment.entity):
-            name = rows.peer if rows.peer not in found else f"{rows.peer} ({rows.entity})"
+            name = rows.peer if rows.peer not in calls else f"{rows.peer} ({rows.entity})"
             if question.hops <= 0:
-                found[name] = MissingRelay(rows.peer, "the query has reached the maximum number of relays")
+                calls[name] = MissingRelay(rows.peer, "the query has reached the maximum number of relays")
             elif question.seconds < _MIN_SECONDS:
-                found[name] = MissingRelay(rows.peer, "no time was left to query it")
+                calls[name] = MissingRelay(rows.peer, "no time was left to query it")
             else:
                 try:
                     asked = _rewritten(further, fragment, rows, rewritings)
                 except InvalidFragment as error:
-                    found[name] = MissingRelay(rows.peer, error.message)
+                    calls[name] = MissingRelay(rows.peer, error.message)
                     continue
-                found[name] = asking.start(self._peers.ask, rows.peer, asked)
-        return found
+                calls[name] = asking.start(self._peers.ask, rows.peer, asked)
+        return calls
 
     def _collected(self, asked: Mapping[str, Call[Answer] | MissingRelay]) -> tuple[list[Answer], list[MissingRelay]]:
         """Return the answers that arrived in time, and the peers without one."""
         answers: dict[str, Answer] = {}
         missing = []
-        for name, one in asked.items():
+        for name, call in asked.items():
             peer = name.partition(" ")[0]
-            if isinstance(one, MissingRelay):
-                missing.append(one)
-            elif one.result is not None:
-                answers[name] = one.result
-            elif one.error is None:
+            if isinstance(call, MissingRelay):
+                missing.append(call)
+            elif call.result is not None:
+                answers[name] = call.result
+            elif call.error is None:
                 missing.append(MissingRelay(peer, "it has not answered in time"))
-            elif isinstance(one.error, OdfError):
-                missing.append(MissingRelay(peer, one.error.message))
+            elif isinstance(call.error, OdfError):
+                missing.append(MissingRelay(peer, call.error.message))
             else:
-                _LOGGER.error("asking %s: a bug", peer, exc_info=one.error)
+                _LOGGER.error("asking %s: a bug", peer, exc_info=call.error)
                 missing.append(MissingRelay(peer, f"{self.name} failed to ask it"))
         taken = fitting(answers)
         missing += [
@@ -259,6 +259,6 @@ def _rewritten(question: Question, fragment: Fragment, rows: RemoteRows, known: 
     """
     words = rows.entity, tuple(rows.expressions.items())
     if words not in known:
-        theirs = SentFragment.of(rewritten(fragment, rows.entity, rows.expressions))
-        known[words] = replace(question, fragment=theirs)
+        peer_fragment = SentFragment.of(rewritten(fragment, rows.entity, rows.expressions))
+        known[words] = replace(question, fragment=peer_fragment)
     return known[words]

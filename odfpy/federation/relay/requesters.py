@@ -91,10 +91,10 @@ def identity_of(certificate: bytes) -> Identity:
     """
     from cryptography import x509
 
-    found = x509.load_der_x509_certificate(certificate)
-    if found.not_valid_after_utc.timestamp() < time.time():
+    parsed = x509.load_der_x509_certificate(certificate)
+    if parsed.not_valid_after_utc.timestamp() < time.time():
         raise AuthenticationFailed("The certificate of the caller has expired", hint="Connect with a new one.")
-    return replace(_identity(found), certificate=certificate)
+    return replace(_identity(parsed), certificate=certificate)
 
 
 def _identity(certificate: x509.Certificate) -> Identity:
@@ -172,7 +172,7 @@ class Credentials:
         """
         from cryptography.hazmat.primitives.serialization import Encoding
 
-        chain = [base64.b64encode(one.public_bytes(Encoding.DER)).decode() for one in self._chain]
+        chain = [base64.b64encode(certificate.public_bytes(Encoding.DER)).decode() for certificate in self._chain]
         return jwt.encode(dict(claims), self._key, self._algorithm, headers={"x5c": chain})
 
 
@@ -294,7 +294,7 @@ class Authorities:
             raise AuthenticationFailed(
                 "The certificate of the caller is not of a trusted authority, or has expired"
             ) from error
-        if any(self._is_revoked(facts_of(one).fingerprint) for one in chain):
+        if any(self._is_revoked(facts_of(certificate).fingerprint) for certificate in chain):
             raise AuthenticationFailed("The certificate of the caller was revoked", hint="Ask for a new one.")
 
 

@@ -62,10 +62,10 @@ def written_files(
     """
     import pyarrow.parquet as pq
 
-    found: list[ResultFile] = []
+    written: list[ResultFile] = []
     left: pa.RecordBatch | None = next(batches, None)
-    while left is not None or not found:
-        path = folder / f"{len(found)}.parquet"
+    while left is not None or not written:
+        path = folder / f"{len(written)}.parquet"
         file = HashingFile(path)
         rows = size = 0
         try:
@@ -75,12 +75,12 @@ def written_files(
                     rows, size = rows + left.num_rows, size + bytes_of(left)
                     left = next(batches, None)
             file.finish()
-            made = ResultFile(Multihash(SHA3_256.code, file.hasher.digest()), file.size, rows)
-            keep(path, made)
+            result_file = ResultFile(Multihash(SHA3_256.code, file.hasher.digest()), file.size, rows)
+            keep(path, result_file)
         except BaseException:
             file.discard()
             with suppress(OSError):
                 path.unlink(missing_ok=True)
             raise
-        found.append(made)
-    return found
+        written.append(result_file)
+    return written

@@ -27,8 +27,8 @@ class ResultStore:
         self._place = place.rstrip("/")
         self._bucket = None
         if place.startswith(_SCHEMES):
-            found = parse_bucket_url(place)
-            self._bucket, self._prefix = open_bucket(found), found.folder
+            location = parse_bucket_url(place)
+            self._bucket, self._prefix = open_bucket(location), location.folder
 
     def get(self, result: str) -> ObjectStore:
         """Return the files of a result.
@@ -50,8 +50,8 @@ class ResultStore:
             OdfError: the store refuses.
         """
         store = self.get(result)
-        for one in list(store):
-            store.delete(one)
+        for name in list(store):
+            store.delete(name)
         if isinstance(store, LocalObjectStore):
             store.clean()
             with suppress(OSError):  # it never existed

@@ -52,7 +52,7 @@ _LOGGER = logging.getLogger("odf.relay")
 
 
 class ResultMaker:
-    """Makes the results of a relay in background threads; thread-safe."""
+    """The deferred results of a relay, computed in background threads; thread-safe."""
 
     def __init__(
         self,
@@ -85,8 +85,8 @@ class ResultMaker:
 
     def resume(self) -> None:
         """Resume the results that were unfinished when the relay stopped."""
-        for one in self._results.unfinished():
-            self._threads.submit(self._make, one)
+        for result in self._results.unfinished():
+            self._threads.submit(self._make, result)
 
     def close(self) -> None:
         """Stop; unfinished results are resumed when the relay restarts."""
@@ -94,8 +94,8 @@ class ResultMaker:
         self._threads.shutdown(wait=False, cancel_futures=True)
         with self._lock:
             running = [*self._running.values()]
-        for one in running:
-            one.cancel()
+        for control in running:
+            control.cancel()
         self._threads.shutdown(wait=True)
 
     def start(self, text: str, ticket: Ticket | PassedTicket) -> Result:
@@ -115,15 +115,15 @@ class ResultMaker:
         self._check_room(owner)
         until = Timestamp(Timestamp.now().nanos + int(self._lifetime * _NANOS))
         detail = {"ticket": text, "tries": 0}
-        found, is_new = self._results.add(name, owner, detail, until)
+        result, is_new = self._results.add(name, owner, detail, until)
         if is_new:
-            self._threads.submit(self._make, found)
-        return found
+            self._threads.submit(self._make, result)
+        return result
 
     def _check_room(self, owner: str) -> None:
         """Check that an owner may have another result."""
-        kept = [one for one in self._results.owned_by(owner) if "ticket" in one.detail]
-        size = sum(file["bytes"] for one in kept for file in one.detail.get("files", []))
+        kept = [result for result in self._results.owned_by(owner) if "ticket" in result.detail]
+        size = sum(file["bytes"] for result in kept for file in result.detail.get("files", []))
         if len(kept) >= _MAX_RESULTS or size >= self._largest:
             raise ResultTooLarge(
                 f"This relay keeps {len(kept):,} results of you already, of {size:,} bytes",
@@ -136,10 +136,10 @@ class ResultMaker:
         Raises:
             WebObjectNotFound: the owner has no such result.
         """
-        found = self._results.get(name, owner)
-        if "ticket" not in found.detail:
+        result = self._results.get(name, owner)
+        if "ticket" not in result.detail:
             raise WebObjectNotFound("There is no such result")
-        return found
+        return result
 
     def cancel(self, name: str, owner: str) -> None:
         """Stop making a result; a finished one stays until it expires.
@@ -169,11 +169,11 @@ class ResultMaker:
             WebObjectNotFound: the owner has no such result, or it has no such file.
             TicketRefused: the owner's permissions have changed since it was made.
         """
-        found = self.find(name, owner)
-        files = found.detail.get("files", [])
-        if found.state is not ResultState.DONE or not 0 <= number < len(files):
+        result = self.find(name, owner)
+        files = result.detail.get("files", [])
+        if result.state is not ResultState.DONE or not 0 <= number < len(files):
             raise WebObjectNotFound("The result has no such file", hint="`odf web status` tells what it has.")
-        if self._seen(self._reader.tickets.reopen(found.detail["ticket"])) != found.detail["seen"]:
+        if self._seen(self._reader.tickets.reopen(result.detail["ticket"])) != result.detail["seen"]:
             raise TicketRefused("Your permissions have changed since the result was computed", hint="Ask again.")
         return self._store.get(name).open(ResultFile.parse(files[number]).hash)
 
@@ -198,7 +198,7 @@ class ResultMaker:
         try:
             _check_tries(detail["tries"])
             with self._control(result.id) as control:
-                made = self._compute(result, control)
+                computed = self._compute(result, control)
         except Exception as error:  # noqa: BLE001  whatever it is, somebody waits to be told
             if self._over.is_set():
                 return  # restarted from the beginning when the relay restarts
@@ -206,7 +206,7 @@ class ResultMaker:
         else:
             # Unless it was cancelled in the meantime; another server of the relay may also have made it, with identical
             # files.
-            is_ours = self._results.move(result.id, ResultState.DONE, {**detail, **made})
+            is_ours = self._results.move(result.id, ResultState.DONE, {**detail, **computed})
             if not is_ours and self._results.state_of(result.id) is not ResultState.DONE:
                 self._store.remove(result.id)
 
@@ -214,8 +214,8 @@ class ResultMaker:
         ticket = self._reader.tickets.reopen(result.detail["ticket"])
         store = self._store.get(result.id)
 
-        def keep(path: Path, made: ResultFile) -> None:
-            store.insert_file(path, made.hash)
+        def keep(path: Path, result_file: ResultFile) -> None:
+            store.insert_file(path, result_file.hash)
 
         with ExitStack() as stack:
             make_folder(self._work)
@@ -269,12 +269,12 @@ class ResultMaker:
         Raises:
             OdfError: the store refuses; it is retried the next time.
         """
-        for one in self._results.old():
-            if not one.state.is_final:
-                self._stop(one.id)  # removed the next time
+        for result in self._results.old():
+            if not result.state.is_final:
+                self._stop(result.id)  # removed the next time
             else:
-                self._store.remove(one.id)
-                self._results.remove(one.id)
+                self._store.remove(result.id)
+                self._results.remove(result.id)
         too_old = time.time() - 2 * self._seconds  # its maker was killed: nothing takes longer
         for folder in self._work.glob(f"{_PREFIX}*"):
             with suppress(OSError):

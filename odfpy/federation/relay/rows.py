@@ -21,7 +21,7 @@ from odfpy.federation.relay.tickets import PassedTicket, Ticket, Tickets
 
 @dataclass(frozen=True, slots=True)
 class TicketReader:
-    """Reads the rows of tickets, from the relay's own sources or from the relay that issued the ticket; thread-safe.
+    """A reader of the rows of tickets, from the relay's own sources or the relay that issued the ticket; thread-safe.
 
     Attributes:
         tickets: opens the tickets of the relay.

@@ -53,7 +53,7 @@ class Statement:
 
 
 class RowsSigner:
-    """Signs the rows that a relay has sent; thread-safe."""
+    """A signer of the rows that a relay has sent; thread-safe."""
 
     def __init__(self, relay: str, credentials: Credentials, clock: Callable[[], float] = time.time) -> None:
         """

@@ -66,11 +66,11 @@ class StoredCatalog(Catalog):
 
     def columns(self, entity: str) -> pa.Schema | None:
         """Return the columns of an entity, None if it does not exist."""
-        found = self.web.entities.get(entity)
+        known_entity = self.web.entities.get(entity)
         return (
             None
-            if found is None
-            else pa.schema([(one.name, parse_dtype(one.arrow_dtype)) for one in found.information])
+            if known_entity is None
+            else pa.schema([(part.name, parse_dtype(part.arrow_dtype)) for part in known_entity.information])
         )
 
     def sources(self, entity: str) -> Sequence[str]:
@@ -79,8 +79,8 @@ class StoredCatalog(Catalog):
         Args:
             entity: name of the entity.
         """
-        found = self.web.local_mappings.get(entity)
-        return [] if found is None else [_source_of(mapping) for mapping in found.mappings]
+        local_mapping = self.web.local_mappings.get(entity)
+        return [] if local_mapping is None else [_source_of(mapping) for mapping in local_mapping.mappings]
 
     def is_at_peers(self, entity: str) -> bool:
         """Return whether peers may have rows of an entity, without parsing anything.
@@ -94,10 +94,10 @@ class StoredCatalog(Catalog):
         """Return the data sources that have rows of an entity."""
         known = self._known()
         if entity not in known.local:
-            found = known.web.local_mappings.get(entity)
+            local_mapping = known.web.local_mappings.get(entity)
             known.local[entity] = [
                 LocalRows(_source_of(mapping), _expressions(local_expressions(mapping)))
-                for mapping in (found.mappings if found is not None else ())
+                for mapping in (local_mapping.mappings if local_mapping is not None else ())
             ]
         return known.local[entity]
 
@@ -106,14 +106,14 @@ class StoredCatalog(Catalog):
         known = self._known()
         if entity not in known.remote:
             known.remote[entity] = [
-                RemoteRows(one.relay, one.remote_entity, _expressions(remote_expressions_of(one)))
-                for one in known.web.remote_mappings.get(entity, ())
+                RemoteRows(mapping.relay, mapping.remote_entity, _expressions(remote_expressions_of(mapping)))
+                for mapping in known.web.remote_mappings.get(entity, ())
             ]
         return known.remote[entity]
 
     def peers(self) -> Sequence[str]:
         """Return the names of all peers that have rows of any entity."""
-        mapped = (one.relay for ones in self.web.remote_mappings.values() for one in ones)
+        mapped = (mapping.relay for mappings in self.web.remote_mappings.values() for mapping in mappings)
         return list(dict.fromkeys(mapped))
 
     def view(self, source: str, requester: Identity) -> View | None:
@@ -146,7 +146,9 @@ class StoredCatalog(Catalog):
         """
         known = self._store.certificates.all(key_of(peer))
         now = Timestamp.now()
-        return bool(known) and all(one.revoked_at is not None and one.revoked_at <= now for one in known)
+        return bool(known) and all(
+            certificate.revoked_at is not None and certificate.revoked_at <= now for certificate in known
+        )
 
     def is_first(self, key: str, seconds: float) -> bool:
         """Remember a key; return whether it was new.

@@ -90,7 +90,7 @@ class PassedTicket:
 
 
 class Tickets:
-    """Issues tickets, and opens those that it has issued.
+    """The tickets of a relay: issued, and opened again.
 
     Attributes:
         seal: seal with the relay's key; also usable for other opaque tokens of the relay.
@@ -119,7 +119,7 @@ class Tickets:
             tree |= {
                 "source": ticket.source,
                 "fragment": ticket.fragment.to_json(),
-                "by": [_tree_of(one) for one in ticket.seen_by],
+                "by": [_tree_of(identity) for identity in ticket.seen_by],
                 "single": ticket.is_single,
                 "signed": ticket.is_signed,
             }
@@ -137,7 +137,7 @@ class Tickets:
         """
         text, _, reader = text.partition(_READ_FOR)
         tree = self._opened(text)
-        seen_by = tuple(Identity(*one) for one in tree["by"])
+        seen_by = tuple(Identity(*fields) for fields in tree["by"])
         if seen_by[0].fingerprint != caller.fingerprint:
             raise TicketRefused("The ticket is bound to another key", hint="Read it with the key of the requester.")
         if reader != (seen_by[1].fingerprint if len(seen_by) > 1 else ""):
@@ -174,7 +174,7 @@ def _tree_of(identity: Identity) -> list[Any]:
 
 
 def _ticket_of(tree: Mapping[str, Any]) -> Ticket | PassedTicket:
-    seen_by = tuple(Identity(*one) for one in tree["by"])
+    seen_by = tuple(Identity(*fields) for fields in tree["by"])
     if "passed" in tree:
         return PassedTicket(Part(*tree["passed"]), seen_by[0], tree["id"], tree["ends"])
     fragment = Fragment.parse(tree["fragment"])

@@ -161,10 +161,10 @@ class Source(ABC):
 
     def redacted(self, text: object) -> str:
         """Remove secrets from a message of the source, and limit its length."""
-        found = str(text)
+        shown = str(text)
         for secret in self._secrets:
-            found = found.replace(secret, "***")
-        return _USER_IN_URL.sub(r"\1***@", found)[:_MAX_LENGTH]
+            shown = shown.replace(secret, "***")
+        return _USER_IN_URL.sub(r"\1***@", shown)[:_MAX_LENGTH]
 
     @contextmanager
     def _failures(self, control: CancellationToken) -> Iterator[None]:
@@ -238,11 +238,11 @@ class _Reading:
         self.close()
 
     def _check_columns(self) -> None:
-        found, wanted = self._stream.schema.names, self._schema.names
-        if [one.lower() for one in found] != [one.lower() for one in wanted]:
-            missing = [name for name in wanted if name.lower() not in {one.lower() for one in found}]
+        names, wanted = self._stream.schema.names, self._schema.names
+        if [column.lower() for column in names] != [column.lower() for column in wanted]:
+            missing = [name for name in wanted if name.lower() not in {column.lower() for column in names}]
             what = f"it has no column {missing[0]!r}" if missing else "its columns differ from the expected ones"
-            raise self._source.mismatch(what, f"has {found}, wanted are {wanted}")
+            raise self._source.mismatch(what, f"has {names}, wanted are {wanted}")
 
     def _fitting(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         import pyarrow as pa
@@ -259,11 +259,11 @@ class _Reading:
     def _count(self, batch: pa.RecordBatch) -> None:
         self._rows += batch.num_rows
         self._bytes += bytes_of(batch)
-        for most, found, what in (
+        for most, number, what in (
             (self._limits.rows, self._rows, "rows"),
             (self._limits.bytes, self._bytes, "bytes"),
         ):
-            if most is not None and found > most:
+            if most is not None and number > most:
                 raise ResultTooLarge(
                     f"Source {self._source.name} gives more than {most:,} {what}",
                     hint="Request less: other columns, a condition, a LIMIT.",
@@ -297,12 +297,12 @@ def secret_of(variable: str | None, environment: Mapping[str, str]) -> str | Non
     """
     if variable is None:
         return None
-    found = environment.get(variable)
-    if not found:
+    secret = environment.get(variable)
+    if not secret:
         failed = SourceFailed("A source cannot be read: its password is not set", hint=_HINT)
         failed.detail = f"the variable {variable} is not set where the relay runs"
         raise failed
-    return found
+    return secret
 
 
 class SourceBatches:

@@ -90,10 +90,10 @@ class FilesSource(Source):
         known = self._known.get(relation)
         if known is not None and version is not None and known[0] == version:
             return known[1]
-        found = super().schema(relation, control)
+        read_schema = super().schema(relation, control)
         if version is not None:
-            self._known[relation] = version, found
-        return found
+            self._known[relation] = version, read_schema
+        return read_schema
 
     def _version(self, relation: str) -> _Version | None:
         """Return the files of a relation with their versions; None if these cannot be determined."""
@@ -109,7 +109,9 @@ class FilesSource(Source):
     def _stream(self, sql: str, wanted: pa.Schema | None, limits: ReadLimits, control: CancellationToken) -> RowStream:
         del wanted  # types are definite
         used = _tables_of(sql, self.dialect)
-        tables = tuple(self._table(name, one, control) for name, one in self._connection.tables.items() if name in used)
+        tables = tuple(
+            self._table(name, table, control) for name, table in self._connection.tables.items() if name in used
+        )
         request = FilesRequest(sql, tables, limits.bytes)
         return IsolatedQuery(fork_server(self._memory), request, control)
 
@@ -174,8 +176,8 @@ class FilesSource(Source):
 
 
 def _state(file: Path) -> tuple[str, int, int, int]:
-    found = file.stat()
-    return str(file), found.st_mtime_ns, found.st_size, found.st_ino
+    status = file.stat()
+    return str(file), status.st_mtime_ns, status.st_size, status.st_ino
 
 
 def _listed(table: connections.FileTable) -> list[Path | BucketFile]:
@@ -185,17 +187,17 @@ def _listed(table: connections.FileTable) -> list[Path | BucketFile]:
     is_folder = not last.lower().endswith(_SUFFIXES[table.kind]) if is_remote(location) else Path(location).is_dir()
     if "*" not in last and is_folder:
         walked, _ = table_folder(location).walk(lambda name: name.lower().endswith(_SUFFIXES[table.kind]), _HIDDEN)
-        found: dict[str, Path | BucketFile] = {name: file.path for name, file in walked}
+        by_name: dict[str, Path | BucketFile] = {name: file.path for name, file in walked}
     elif is_remote(location):
-        found = {name: file for name, file in BucketFolder(folder).files() if fnmatch.fnmatchcase(name, last)}
+        by_name = {name: file for name, file in BucketFolder(folder).files() if fnmatch.fnmatchcase(name, last)}
     elif "*" in last:
         with os.scandir(folder) as entries:
-            found = {
+            by_name = {
                 entry.path: Path(entry.path) for entry in entries if entry.is_file() and _matches(entry.name, last)
             }
     else:
-        found = {location: Path(location)}
-    return [found[name] for name in sorted(found)]
+        by_name = {location: Path(location)}
+    return [by_name[name] for name in sorted(by_name)]
 
 
 def _matches(name: str, pattern: str) -> bool:

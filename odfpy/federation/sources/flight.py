@@ -82,10 +82,10 @@ class FlightSource(Source):
 
     def _certificates(self) -> dict[str, str]:
         """Return the current certificates: files are replaced when certificates are rotated."""
-        one = self._connection
+        connection = self._connection
         files = {
-            f"{_CLIENT}mtls_cert_chain": one.certificate_file,
-            f"{_CLIENT}mtls_private_key": one.key_file,
-            f"{_CLIENT}tls_root_certs": one.ca_file,
+            f"{_CLIENT}mtls_cert_chain": connection.certificate_file,
+            f"{_CLIENT}mtls_private_key": connection.key_file,
+            f"{_CLIENT}tls_root_certs": connection.ca_file,
         }
         return {option: Path(path).read_text(encoding="ascii") for option, path in files.items() if path is not None}

@@ -73,10 +73,10 @@ class PostgresSource(Source):
             ends.callback(cursor.close)
             cursor.execute(sql.encode())  # bytes, since it is generated; without parameters % has no special meaning
             assert cursor.description is not None  # noqa: S101  of a SELECT there is one
-            kinds = [_type_of(one) for one in cursor.description]
-            names = [one.name for one in cursor.description]
-            texts = [one.type_code in _TEXTS or one.type_code in _JSON for one in cursor.description]
-            bounded = [one.type_code != _NUMERIC or one.precision is not None for one in cursor.description]
+            kinds = [_type_of(column) for column in cursor.description]
+            names = [column.name for column in cursor.description]
+            texts = [column.type_code in _TEXTS or column.type_code in _JSON for column in cursor.description]
+            bounded = [column.type_code != _NUMERIC or column.precision is not None for column in cursor.description]
             schema = pa.schema(list(zip(names, kinds, strict=True)))
 
             def batches() -> Iterator[pa.RecordBatch]:

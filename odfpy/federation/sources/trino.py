@@ -49,22 +49,22 @@ class TrinoSource(Source):
             from trino import auth, dbapi
         import pyarrow as pa
 
-        one = self._connection
+        settings = self._connection
         with ExitStack() as ends:
             control.check()
             session = ends.enter_context(requests.Session())
-            session.verify = one.ca_file or True
-            session.trust_env = one.ca_file is None  # REQUESTS_CA_BUNDLE would take precedence
+            session.verify = settings.ca_file or True
+            session.trust_env = settings.ca_file is None  # REQUESTS_CA_BUNDLE would take precedence
             opened = dbapi.connect(  # type: ignore[no-untyped-call]
                 http_session=session,
-                host=one.host,
-                port=one.port,
-                user=one.user,
+                host=settings.host,
+                port=settings.port,
+                user=settings.user,
                 source="odf relay",
-                catalog=one.catalog,
-                schema=one.db_schema,
-                http_scheme="https" if one.secure else "http",
-                auth=None if self._password is None else auth.BasicAuthentication(one.user, self._password),
+                catalog=settings.catalog,
+                schema=settings.db_schema,
+                http_scheme="https" if settings.secure else "http",
+                auth=None if self._password is None else auth.BasicAuthentication(settings.user, self._password),
                 request_timeout=_REQUEST_SECONDS,
                 max_attempts=_ATTEMPTS,
             )

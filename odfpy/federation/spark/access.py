@@ -48,9 +48,9 @@ class Access:
         """
         if not LOCATION.fullmatch(relay):
             raise UsageError(f"Not the URL of a relay: {relay}", hint="Write grpc+tls://HOST:PORT.")
-        found = cls(relay, _content("cert", certificate), _content("key", key), _content("ca", authorities))
-        Credentials(found.certificates, found.key)
-        return found
+        access = cls(relay, _content("cert", certificate), _content("key", key), _content("ca", authorities))
+        Credentials(access.certificates, access.key)
+        return access
 
     @property
     def user(self) -> User:

@@ -28,26 +28,26 @@ PATIENCE: Final = 10.0
 
 
 def small_answers(
-    client: RelayClient, found: StartedQuery, most: int = SMALL, seconds: float = PATIENCE
+    client: RelayClient, started: StartedQuery, most: int = SMALL, seconds: float = PATIENCE
 ) -> Mapping[str, pa.Table]:
     """Return the rows of the small fragments, by name. Failures are left to Spark's tasks, which report them.
 
     Args:
         client: client that reads the parts.
-        found: the started query.
+        started: the started query.
         most: maximum bytes of a small fragment.
         seconds: maximum time to wait.
     """
-    tries = {name: _Try(client, fragment.schema, most, seconds) for name, fragment in found.fragments.items()}
+    tries = {name: _Try(client, fragment.schema, most, seconds) for name, fragment in started.fragments.items()}
     with ThreadPoolExecutor(AT_ONCE) as threads:
         reading = {
             name: [threads.submit(tries[name].read, part) for part in answer.parts]
-            for name, answer in found.answers.items()
+            for name, answer in started.answers.items()
         }
         return {
-            name: pa.Table.from_batches([batch for one in read for batch in one.result()], tries[name].schema)
+            name: pa.Table.from_batches([batch for future in read for batch in future.result()], tries[name].schema)
             for name, read in reading.items()
-            if all(one.exception() is None for one in read)
+            if all(future.exception() is None for future in read)
         }
 
 
@@ -69,19 +69,19 @@ class _Try:
         """
         try:
             self._control.check()
-            with self._client.rows(part, self._seconds) as found:
-                self._control.on_stop(found.cancel)
+            with self._client.rows(part, self._seconds) as part_rows:
+                self._control.on_stop(part_rows.cancel)
                 try:
-                    return self._taken(part, found)
+                    return self._taken(part, part_rows)
                 finally:
-                    self._control.forget(found.cancel)
+                    self._control.forget(part_rows.cancel)
         except BaseException:
             self._control.cancel()
             raise
 
-    def _taken(self, part: Part, found: PartRows) -> list[pa.RecordBatch]:
+    def _taken(self, part: Part, part_rows: PartRows) -> list[pa.RecordBatch]:
         batches = []
-        for chunk in found:
+        for chunk in part_rows:
             if chunk.data is not None and chunk.data.num_rows:
                 if chunk.data.schema != self.schema:
                     raise OdfError("Other columns than those that were asked for")

@@ -55,8 +55,8 @@ def picked(fragment: Fragment, names: Iterable[str]) -> Fragment:
         InvalidFragment: there is no such output.
     """
     by_name = {output.name: output for output in fragment.outputs}
-    found = _found(names, columns_of({name: one.type for name, one in by_name.items()}))
-    return replace(fragment, outputs=tuple(by_name[one.name] for one in found))
+    wanted_columns = _found(names, columns_of({name: candidate.type for name, candidate in by_name.items()}))
+    return replace(fragment, outputs=tuple(by_name[candidate.name] for candidate in wanted_columns))
 
 
 def _output(column: Column) -> Output:
@@ -64,8 +64,8 @@ def _output(column: Column) -> Output:
 
 
 def _found(names: Iterable[str], columns: Columns) -> list[Column]:
-    found = [columns(name) for name in names]
-    return [one for one in found if isinstance(one, Column)]
+    columns_found = [columns(name) for name in names]
+    return [column for column in columns_found if isinstance(column, Column)]
 
 
 def _entity(name: str, entities: Mapping[str, pa.Schema]) -> str:

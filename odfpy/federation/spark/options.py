@@ -127,9 +127,9 @@ def _seconds(options: Mapping[str, str], name: str, otherwise: float, most: floa
     if text is None:
         return otherwise
     try:
-        found = float(text)
+        seconds = float(text)
     except ValueError:
-        found = -1.0
-    if not 0 < found <= most:
+        seconds = -1.0
+    if not 0 < seconds <= most:
         raise InvalidValue(f"The option {name} is {text!r}", hint=f"Write a number of seconds, at most {most:.0f}.")
-    return found
+    return seconds

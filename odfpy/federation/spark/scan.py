@@ -43,11 +43,11 @@ class Scan:
             RelayRefused: it has refused.
         """
         try:
-            with self.access.user.rows(part, self.seconds) as found:
-                if found.schema != self.sent:
+            with self.access.user.rows(part, self.seconds) as part_rows:
+                if part_rows.schema != self.sent:
                     raise InvalidAnswer(f"The relay {part.relay} returned other columns than requested")
                 received = Received()
-                for chunk in found:
+                for chunk in part_rows:
                     if chunk.data is not None and chunk.data.num_rows:
                         yield plain_batch(received.taken(part.ticket, chunk.data), self.wanted)
         except RelayRefused as error:
@@ -62,4 +62,6 @@ def incomplete(missing: Sequence[MissingRelay], remedy: str) -> OdfError:
         missing: the missing relays with their reasons.
         remedy: how to accept the incomplete answer.
     """
-    return IncompleteAnswer(f"Rows are missing: {'; '.join(f'{one.relay}: {one.why}' for one in missing)}", hint=remedy)
+    return IncompleteAnswer(
+        f"Rows are missing: {'; '.join(f'{relay.relay}: {relay.why}' for relay in missing)}", hint=remedy
+    )

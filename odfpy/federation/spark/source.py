@@ -45,7 +45,7 @@ class PartPartition(InputPartition):
 
 
 class PartsReader(DataSourceReader):
-    """Reads parts that are already known."""
+    """A reader of parts that are already known."""
 
     def __init__(self, scan: Scan, parts: Sequence[Part] = ()) -> None:
         self._scan = scan
@@ -66,7 +66,7 @@ class PartsReader(DataSourceReader):
 
 
 class WebReader(PartsReader):
-    """Reads a data frame: queries the relays for its parts when Spark plans it."""
+    """A reader of a data frame, which queries the relays for its parts when Spark plans it."""
 
     def __init__(self, options: WebOptions, fragment: Fragment, schema: StructType) -> None:
         super().__init__(Scan(options.access, fragment.schema, arrow_schema(schema), options.reading_seconds))

@@ -72,13 +72,13 @@ def spark_sql(
         IncompleteAnswer: a relay is missing, and the answer must be complete.
     """
     prefix = f"odf_web_{secrets.token_hex(8)}_"
-    found = start_query(web.asker, query, time.monotonic() + seconds, AnswerOptions(), dialect=DIALECT, prefix=prefix)
-    if found.missing:
-        _report(incomplete(found.missing, "require_complete=False gives the rows of all others."), require_complete)
-    if not found.fragments:
-        return session.sql(found.rest)
-    read = small_answers(web.asker, found, small) if small else {}
-    return session.sql(_as_format(found), **_frames(session, web, found, reading_seconds, read))
+    started = start_query(web.asker, query, time.monotonic() + seconds, AnswerOptions(), dialect=DIALECT, prefix=prefix)
+    if started.missing:
+        _report(incomplete(started.missing, "require_complete=False gives the rows of all others."), require_complete)
+    if not started.fragments:
+        return session.sql(started.rest)
+    read = small_answers(web.asker, started, small) if small else {}
+    return session.sql(_as_format(started), **_frames(session, web, started, reading_seconds, read))
 
 
 def _report(error: OdfError, require_complete: bool) -> None:
@@ -87,27 +87,27 @@ def _report(error: OdfError, require_complete: bool) -> None:
     warnings.warn(error.message, stacklevel=3)
 
 
-def _as_format(found: StartedQuery) -> str:
+def _as_format(started: StartedQuery) -> str:
     """Return the rest as PySpark needs it to refer to data frames as tables: a text for `format`."""
-    text = found.rest.replace("{", "{{").replace("}", "}}")
-    for name in found.fragments:
+    text = started.rest.replace("{", "{{").replace("}", "}}")
+    for name in started.fragments:
         text = text.replace(f"`{name}`", f"{{{name}}}")  # no other name looks like this: nobody could guess it
     return text
 
 
 def _frames(
-    session: SparkSession, web: Web, found: StartedQuery, seconds: float, small: Mapping[str, pa.Table]
+    session: SparkSession, web: Web, started: StartedQuery, seconds: float, small: Mapping[str, pa.Table]
 ) -> dict[str, Any]:
     frames: dict[str, Any] = {}
     access = Access(web.relay, web.credentials.certificates, web.credentials.key, web.authorities)
-    for name, fragment in found.fragments.items():
+    for name, fragment in started.fragments.items():
         schema = spark_schema(fragment.schema)
         if name in small:
             batches = [plain_batch(batch, arrow_schema(schema)) for batch in small[name].to_batches()]
             frames[name] = session.createDataFrame(pa.Table.from_batches(batches, arrow_schema(schema)), schema)
             continue
         scan = Scan(access, fragment.schema, arrow_schema(schema), seconds)
-        frames[name] = _frame(session, _Answer(scan, schema, found.answers[name].parts))
+        frames[name] = _frame(session, _Answer(scan, schema, started.answers[name].parts))
     return frames
 
 

@@ -128,48 +128,60 @@ def common_type(values: Sequence[Expression]) -> pa.DataType:
         for value in values
         if not (isinstance(value, Constant) and value.value is None and value.dtype == UNKNOWN)
     ]
-    if any(one.dtype == UNKNOWN for one in known):
+    if any(expression.dtype == UNKNOWN for expression in known):
         return UNKNOWN
     if not known:
         return UNKNOWN
-    typed = [one for one in known if not isinstance(one, Constant) or kind_of(one.dtype) != "text"]
-    if typed and all(kind_of(one.dtype) in ("date", "time", *_NUMBERS) for one in typed):
+    typed = [
+        expression
+        for expression in known
+        if not isinstance(expression, Constant) or kind_of(expression.dtype) != "text"
+    ]
+    if typed and all(kind_of(expression.dtype) in ("date", "time", *_NUMBERS) for expression in typed):
         known = typed  # string constants take the type that they are compared with
-    times = [one.dtype for one in known if kind_of(one.dtype) == "time" and not isinstance(one, Constant)]
-    if times and all(kind_of(one.dtype) == "time" for one in known):
+    times = [
+        expression.dtype
+        for expression in known
+        if kind_of(expression.dtype) == "time" and not isinstance(expression, Constant)
+    ]
+    if times and all(kind_of(expression.dtype) == "time" for expression in known):
         # So do constant timestamps: a column that is compared with one keeps its type.
-        known = [one for one in known if not (isinstance(one, Constant) and _fits_unit(one, times[0]))]
-    return reduce(_common, [one.dtype for one in known])
+        known = [
+            expression
+            for expression in known
+            if not (isinstance(expression, Constant) and _fits_unit(expression, times[0]))
+        ]
+    return reduce(_common, [expression.dtype for expression in known])
 
 
-def _common(one: pa.DataType, other: pa.DataType) -> pa.DataType:
-    if one == other:
-        return one
-    kinds = {kind_of(one), kind_of(other)}
+def _common(left: pa.DataType, right: pa.DataType) -> pa.DataType:
+    if left == right:
+        return left
+    kinds = {kind_of(left), kind_of(right)}
     if kinds == {"int"}:
-        return _common_int(one, other)
+        return _common_int(left, right)
     if kinds <= set(_NUMBERS):
         if "float" in kinds:
             return DOUBLE
-        first, second = (_decimal(dtype) for dtype in (one, other))
+        first, second = (_decimal(dtype) for dtype in (left, right))
         scale = max(first.scale, second.scale)
-        whole = max(first.precision - first.scale, second.precision - second.scale)
-        return pa.decimal128(min(MAX_DIGITS, whole + scale), scale)
+        digits = max(first.precision - first.scale, second.precision - second.scale)
+        return pa.decimal128(min(MAX_DIGITS, digits + scale), scale)
     if kinds == {"date", "time"}:
-        dtype = one if kind_of(one) == "time" else other
+        dtype = left if kind_of(left) == "time" else right
         if dtype.tz is None:
             return dtype
-    elif kinds == {"time"} and one.tz == other.tz:
-        return pa.timestamp(max(one.unit, other.unit, key=_UNITS.index), one.tz)
-    raise InvalidFragment(f"{one} and {other} have no type in common")
+    elif kinds == {"time"} and left.tz == right.tz:
+        return pa.timestamp(max(left.unit, right.unit, key=_UNITS.index), left.tz)
+    raise InvalidFragment(f"{left} and {right} have no type in common")
 
 
-def _common_int(one: pa.DataType, other: pa.DataType) -> pa.DataType:
-    for wide, narrow in ((one, other), (other, one)):
+def _common_int(left: pa.DataType, right: pa.DataType) -> pa.DataType:
+    for wide, narrow in ((left, right), (right, left)):
         if is_lossless(narrow, wide):
             return wide
-    if pa.uint64() in (one, other):
-        raise InvalidFragment(f"{one} and {other} have no type in common")
+    if pa.uint64() in (left, right):
+        raise InvalidFragment(f"{left} and {right} have no type in common")
     return pa.int64()
 
 
@@ -240,8 +252,8 @@ def _number(text: str, dtype: pa.DataType) -> Constant | None:
         if kind_of(dtype) == "float":
             return Constant(float(text), dtype) if dtype == DOUBLE else None
         if kind_of(dtype) == "int":
-            whole = int(text) if text.lstrip("-").isdigit() else None
-            return Constant(whole, dtype) if whole is not None and _fits(whole, dtype) else None
+            number = int(text) if text.lstrip("-").isdigit() else None
+            return Constant(number, dtype) if number is not None and _fits(number, dtype) else None
         return _as_decimal(Decimal(text), dtype)
     except (ValueError, InvalidOperation):
         return None
@@ -260,11 +272,11 @@ def _time(text: str, dtype: pa.DataType) -> datetime:
     try:
         if "W" in text.upper() or not text[:4].isdigit():
             raise ValueError(text)  # noqa: TRY301
-        found = datetime.fromisoformat(text.replace("Z", "+00:00"))
+        time = datetime.fromisoformat(text.replace("Z", "+00:00"))
     except ValueError as error:
         raise InvalidFragment(f"Not a time: {text!r}", hint="Write it as '2024-03-01 12:00:00'.") from error
     if dtype.tz is None:
-        if found.tzinfo is not None:
+        if time.tzinfo is not None:
             raise InvalidFragment(f"A time without a zone is compared with one that has one: {text!r}")
-        return found
-    return found.replace(tzinfo=timezone.utc) if found.tzinfo is None else found.astimezone(timezone.utc)
+        return time
+    return time.replace(tzinfo=timezone.utc) if time.tzinfo is None else time.astimezone(timezone.utc)

@@ -32,12 +32,12 @@ def columns_of(types: Types | None) -> Columns:
         folded[name.lower()] = None if name.lower() in folded else name
 
     def find(name: str) -> Column:
-        found = name if name in known else folded.get(name.lower())
-        if found is None:
+        known_name = name if name in known else folded.get(name.lower())
+        if known_name is None:
             raise InvalidFragment(
                 f"There is no column {name!r}",
                 hint=did_you_mean(name, list(known), otherwise="Those of the entity are there."),
             )
-        return Column(found, plain(known[found]))
+        return Column(known_name, plain(known[known_name]))
 
     return find

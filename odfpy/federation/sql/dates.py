@@ -22,14 +22,14 @@ def moved_date(start: Any, interval: Any, sign: int) -> date | datetime | None:
     """
     if not isinstance(start, date) or interval.this is None:
         return None
-    found = _INTERVAL.fullmatch(str(interval.this.name).strip())
-    if found is None:
+    match = _INTERVAL.fullmatch(str(interval.this.name).strip())
+    if match is None:
         return None
     unit = interval.args.get("unit")
-    if (found[2] is None) == (unit is None):
+    if (match[2] is None) == (unit is None):
         return None
-    name = (found[2] or unit.name).upper().rstrip("S")
-    number = sign * int(found[1])
+    name = (match[2] or unit.name).upper().rstrip("S")
+    number = sign * int(match[1])
     try:
         if name in _DAYS:
             return start + timedelta(days=number * _DAYS[name])

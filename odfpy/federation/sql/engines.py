@@ -14,7 +14,7 @@ from odfpy.federation.sql.writing import Writer
 
 
 class SqlWriter(Writer):
-    """Writes standard SQL; base class of the writers of engines."""
+    """A writer of standard SQL; base class of the writers of engines."""
 
     name = "sql"
     types: ClassVar[Mapping[str, str]] = {
@@ -26,7 +26,7 @@ class SqlWriter(Writer):
     }  # fmt: skip
 
     def cast(self, value: Expression, dtype: pa.DataType) -> str:
-        old, new = (kind_of(one) == "time" and one.tz is not None for one in (value.dtype, dtype))
+        old, new = (kind_of(dtype_side) == "time" and dtype_side.tz is not None for dtype_side in (value.dtype, dtype))
         if new and not old and kind_of(value.dtype) in ("time", "date"):
             return self._in_utc(self._as(self.write(value), pa.timestamp("us")))
         if old and not new and kind_of(dtype) in ("time", "date"):
@@ -74,7 +74,7 @@ class SqlWriter(Writer):
 
 
 class DuckdbWriter(SqlWriter):
-    """Writes DuckDB's SQL."""
+    """A writer of DuckDB's SQL."""
 
     name = "duckdb"
     types = Writer.types
@@ -90,7 +90,7 @@ class DuckdbWriter(SqlWriter):
 
 
 class DatafusionWriter(SqlWriter):
-    """Writes DataFusion's SQL, in which a computed NaN may be less than all other values."""
+    """A writer of DataFusion's SQL, in which a computed NaN may be less than all other values."""
 
     name = "datafusion"
     types: ClassVar[Mapping[str, str]] = {
@@ -128,7 +128,7 @@ class DatafusionWriter(SqlWriter):
 
 
 class PostgresWriter(SqlWriter):
-    """Writes PostgreSQL's SQL, in which the order of texts depends on the database, and division by zero fails."""
+    """A writer of PostgreSQL's SQL, in which the order of texts depends on the database, and division by zero fails."""
 
     name = "postgres"
     types: ClassVar[Mapping[str, str]] = {**SqlWriter.types, "string": "TEXT", "timestamp[us, tz=UTC]": "TIMESTAMPTZ"}
@@ -151,17 +151,19 @@ class PostgresWriter(SqlWriter):
         return f"md5(convert_to({self.write(value)}, 'UTF8'))"
 
     def _div(self, left: Expression, right: Expression) -> str:
-        one, other = self.write(left), self.write(right)
+        dividend, divisor = self.write(left), self.write(right)
         if isinstance(right, Constant) and right.value:
-            return f"({one} / {other})"
+            return f"({dividend} / {divisor})"
         double = self.type_name(DOUBLE)
-        cases = f"WHEN {one} = 0 OR {one} = 'NaN' THEN 'NaN' WHEN {one} > 0 THEN 'Infinity' ELSE '-Infinity'"
-        by_zero = f"CASE WHEN {one} IS NULL THEN NULL {cases} END"
-        return f"CASE WHEN {other} = 0 THEN CAST({by_zero} AS {double}) ELSE {one} / {other} END"
+        cases = (
+            f"WHEN {dividend} = 0 OR {dividend} = 'NaN' THEN 'NaN' WHEN {dividend} > 0 THEN 'Infinity' ELSE '-Infinity'"
+        )
+        by_zero = f"CASE WHEN {dividend} IS NULL THEN NULL {cases} END"
+        return f"CASE WHEN {divisor} = 0 THEN CAST({by_zero} AS {double}) ELSE {dividend} / {divisor} END"
 
 
 class TrinoWriter(SqlWriter):
-    """Writes Trino's SQL."""
+    """A writer of Trino's SQL."""
 
     name = "trino"
     types: ClassVar[Mapping[str, str]] = {

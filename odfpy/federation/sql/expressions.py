@@ -132,18 +132,18 @@ def rebuilt(
         column: returns the replacement of a column.
         call: returns the replacement of a call, given its new arguments.
     """
-    made: dict[int, Expression] = {}
+    rebuilt_by_id: dict[int, Expression] = {}
 
     def of(node: Expression) -> Expression:
-        found = made.get(id(node))
-        if found is None:
+        result = rebuilt_by_id.get(id(node))
+        if result is None:
             if isinstance(node, Column):
-                found = column(node)
+                result = column(node)
             elif isinstance(node, Call):
-                found = call(node, tuple(of(argument) for argument in node.arguments))
+                result = call(node, tuple(of(argument) for argument in node.arguments))
             else:
-                found = node
-            made[id(node)] = found
-        return found
+                result = node
+            rebuilt_by_id[id(node)] = result
+        return result
 
     return of(expression)

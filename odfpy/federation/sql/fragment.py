@@ -110,7 +110,7 @@ class Fragment:
     def expressions(self) -> tuple[Expression, ...]:
         """Return all expressions."""
         where = () if self.where is None else (self.where,)
-        ordered = (one.expression for one in self.order)
+        ordered = (order.expression for order in self.order)
         return (*(output.expression for output in self.outputs), *where, *self.groups, *ordered)
 
     @property
@@ -128,25 +128,25 @@ class Fragment:
             }
             for output in self.outputs
         ]
-        found: dict[str, Any] = {"entity": self.entity, "outputs": outputs}
+        document: dict[str, Any] = {"entity": self.entity, "outputs": outputs}
         if self.where is not None:
-            found["where"] = expression_to_json(self.where)
+            document["where"] = expression_to_json(self.where)
         if self.is_grouped:
-            found |= {"grouped": True, "groups": [expression_to_json(group) for group in self.groups]}
+            document |= {"grouped": True, "groups": [expression_to_json(group) for group in self.groups]}
         if self.order:
-            found["order"] = [
+            document["order"] = [
                 {
-                    "expression": expression_to_json(one.expression),
-                    "descending": one.descending,
-                    "nulls_first": one.nulls_first,
+                    "expression": expression_to_json(order.expression),
+                    "descending": order.descending,
+                    "nulls_first": order.nulls_first,
                 }
-                for one in self.order
+                for order in self.order
             ]
         if self.limit is not None:
-            found["limit"] = self.limit
+            document["limit"] = self.limit
         if self.is_distinct:
-            found["distinct"] = True
-        return found
+            document["distinct"] = True
+        return document
 
     @classmethod
     def parse(cls, json: Any, columns: Types | None = None) -> Fragment:
@@ -176,11 +176,11 @@ class _Parser:
             raise InvalidFragment("The limit of a fragment is a number of rows")
         return Fragment(
             entity=name_from_json(document.get("entity")),
-            outputs=tuple(self._output(one) for one in _list(document.get("outputs"))),
+            outputs=tuple(self._output(item) for item in _list(document.get("outputs"))),
             where=None if where is None else self._expression(where),
             is_grouped=_flag(document.get("grouped")),
-            groups=tuple(self._expression(one) for one in _list(document.get("groups", []))),
-            order=tuple(self._order(one) for one in _list(document.get("order", []))),
+            groups=tuple(self._expression(item) for item in _list(document.get("groups", []))),
+            order=tuple(self._order(item) for item in _list(document.get("order", []))),
             limit=limit,
             is_distinct=_flag(document.get("distinct")),
         )
@@ -199,11 +199,11 @@ class _Parser:
         return Order(self._expression(document.get("expression")), *flags)
 
     def _expression(self, json: Any) -> Expression:
-        found = from_json(json, self._columns)
-        self._room -= size_of(found)
+        expression = from_json(json, self._columns)
+        self._room -= size_of(expression)
         if self._room < 0:
             raise InvalidFragment(f"A fragment has more than {MAX_NODES:,} parts")
-        return found
+        return expression
 
 
 def _object(json: Any, keys: Collection[str]) -> Mapping[str, Any]:
@@ -264,15 +264,15 @@ def _check_groups(fragment: Fragment) -> None:
             raise InvalidFragment("A fragment with aggregates or groups is grouped")
         if fragment.is_distinct:
             of_outputs = {output.expression for output in fragment.outputs}
-            if any(one.expression not in of_outputs for one in fragment.order):
+            if any(item.expression not in of_outputs for item in fragment.order):
                 raise InvalidFragment("Rows that come once are ordered by what is in the answer")
             if any(kind_of(output.expression.dtype) == "opaque" for output in fragment.outputs):
                 raise InvalidFragment("Lists, structures and binary values cannot be compared")
         return
     if fragment.is_distinct or fragment.order or fragment.limit is not None:
         raise InvalidFragment("Groups have no order, no limit, and come once by themselves")
-    for is_aggregate, one in zip(aggregates, fragment.outputs, strict=True):
-        if not is_aggregate and one.expression not in fragment.groups:
+    for is_aggregate, item in zip(aggregates, fragment.outputs, strict=True):
+        if not is_aggregate and item.expression not in fragment.groups:
             raise InvalidFragment("An output of groups is what rows are grouped by, or an aggregate")
 
 
@@ -306,8 +306,8 @@ def explained(fragment: Fragment) -> str:
         text += f" GROUP BY {', '.join(map(FRAGMENT.write, fragment.groups))}"
     if fragment.order:
         ordered = (
-            FRAGMENT.ordered(one.expression, descending=one.descending, nulls_first=one.nulls_first)
-            for one in fragment.order
+            FRAGMENT.ordered(order.expression, descending=order.descending, nulls_first=order.nulls_first)
+            for order in fragment.order
         )
         text += f" ORDER BY {', '.join(ordered)}"
     return text if fragment.limit is None else f"{text} LIMIT {fragment.limit}"

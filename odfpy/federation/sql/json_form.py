@@ -127,17 +127,17 @@ def _text(value: str, _: Any = None) -> str:
 
 
 def _int(value: str, dtype: pa.DataType) -> int:
-    found = int(value) if len(value) <= 20 else 1 << 64
-    pa.scalar(found, dtype)  # raises if it does not fit
-    return found
+    number = int(value) if len(value) <= 20 else 1 << 64
+    pa.scalar(number, dtype)  # raises if it does not fit
+    return number
 
 
 def _decimal(value: str, dtype: pa.DataType) -> Decimal:
     if len(value) > 2 * MAX_DIGITS:
         raise ValueError(value)
-    found = Decimal(value)
-    pa.scalar(found, dtype)
-    return found
+    number = Decimal(value)
+    pa.scalar(number, dtype)
+    return number
 
 
 def _float(value: str, _: pa.DataType) -> float:
@@ -149,10 +149,10 @@ def _date(value: str, _: pa.DataType) -> date:
 
 
 def _time(value: str, dtype: pa.DataType) -> datetime:
-    found = datetime.fromisoformat(value)
-    if (found.tzinfo is None) != (dtype.tz is None):
+    time = datetime.fromisoformat(value)
+    if (time.tzinfo is None) != (dtype.tz is None):
         raise ValueError(value)
-    return found
+    return time
 
 
 _VALUES: Final[dict[str, Callable[[str, pa.DataType], Any]]] = {

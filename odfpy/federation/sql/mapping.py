@@ -30,10 +30,10 @@ def rewritten(fragment: Fragment, entity: str, expressions: Mapping[str, Express
     """
 
     def column(node: Column) -> Expression:
-        found = expressions.get(node.name)
-        if found is None:
+        mapped = expressions.get(node.name)
+        if mapped is None:
             return Constant(None, node.dtype)
-        return found if node.dtype == UNKNOWN else cast(found, node.dtype)
+        return mapped if node.dtype == UNKNOWN else cast(mapped, node.dtype)
 
     def of(expression: Expression) -> Expression:
         return simplified(rebuilt(expression, column, called_again))
@@ -44,5 +44,5 @@ def rewritten(fragment: Fragment, entity: str, expressions: Mapping[str, Express
         outputs=tuple(Output(output.name, of(output.expression), output.type) for output in fragment.outputs),
         where=None if fragment.where is None else of(fragment.where),
         groups=tuple(of(group) for group in fragment.groups),
-        order=tuple(Order(of(one.expression), one.descending, one.nulls_first) for one in fragment.order),
+        order=tuple(Order(of(order.expression), order.descending, order.nulls_first) for order in fragment.order),
     )

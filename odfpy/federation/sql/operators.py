@@ -99,7 +99,7 @@ def _boolean(operator: str, arguments: Sequence[Expression]) -> Expression:
             if nested and isinstance(argument, Call)
             else [cast(argument, BOOL) if argument == NULL else argument]
         )
-    if not flat or any(kind_of(one.dtype) not in ("bool", "unknown") for one in flat):
+    if not flat or any(kind_of(operand.dtype) not in ("bool", "unknown") for operand in flat):
         raise InvalidFragment(f"{operator.upper()} is of conditions")
     return Call(operator, tuple(flat), BOOL)
 
@@ -111,13 +111,13 @@ def _comparison(operator: str, arguments: Sequence[Expression]) -> Expression:
         _has_number(operator, arguments, 2)
     if operator == "in" and not all(isinstance(argument, Constant) for argument in arguments[1:]):
         raise InvalidFragment("IN has a list of constants")
-    found = unified(arguments, numbers_as_they_are=True)
-    kinds = {kind_of(one.dtype) for one in found}
+    compared = unified(arguments, numbers_as_they_are=True)
+    kinds = {kind_of(operand.dtype) for operand in compared}
     if "opaque" in kinds:
         raise InvalidFragment("Lists, structures and binary values cannot be compared")
     if operator not in ("eq", "ne", "in") and "bool" in kinds:
         raise InvalidFragment("Conditions have no order")
-    return Call(operator, tuple(found), BOOL)
+    return Call(operator, tuple(compared), BOOL)
 
 
 def _is_null(operator: str, arguments: Sequence[Expression]) -> Expression:
@@ -164,10 +164,10 @@ def _folded(operator: str, values: Sequence[Expression], dtype: pa.DataType) -> 
     numbers = [value.value for value in values if isinstance(value, Constant) and value.value is not None]
     if len(numbers) < len(values) or operator not in _CALCULATED:
         return None
-    found = _CALCULATED[operator](*numbers)
-    if kind_of(dtype) == "int" and not -(1 << 63) <= found < 1 << 63:
+    result = _CALCULATED[operator](*numbers)
+    if kind_of(dtype) == "int" and not -(1 << 63) <= result < 1 << 63:
         return None
-    return Constant(found, dtype)
+    return Constant(result, dtype)
 
 
 _CALCULATED: Final[dict[str, Callable[..., Any]]] = {
@@ -178,12 +178,12 @@ _CALCULATED: Final[dict[str, Callable[..., Any]]] = {
 }
 
 
-def _as_decimal(one: Expression) -> Expression:
-    if kind_of(one.dtype) == "decimal":
-        return one
-    if isinstance(one, Constant) and one.value is not None:
-        return cast(one, pa.decimal128(max(1, len(str(abs(one.value)))), 0))
-    return cast(one, pa.decimal128(DIGITS[one.dtype.bit_width] if one != NULL else 1, 0))
+def _as_decimal(expression: Expression) -> Expression:
+    if kind_of(expression.dtype) == "decimal":
+        return expression
+    if isinstance(expression, Constant) and expression.value is not None:
+        return cast(expression, pa.decimal128(max(1, len(str(abs(expression.value)))), 0))
+    return cast(expression, pa.decimal128(DIGITS[expression.dtype.bit_width] if expression != NULL else 1, 0))
 
 
 def _exact(operator: str, arguments: Sequence[Expression]) -> Expression:

@@ -51,10 +51,10 @@ def read_text(text: object, column: FindColumn, flavor: Flavor = PLAIN) -> Expre
         raise InvalidFragment("An expression is a text")
     try:
         check_text(text, LIMITS)
-        found = parse(f"SELECT {text}", dialect=flavor.sqlglot)
+        statements = parse(f"SELECT {text}", dialect=flavor.sqlglot)
     except (SqlglotError, InvalidQuery, RecursionError, ValueError) as error:
         raise InvalidFragment(f"Not an expression: {_short(text)}") from error
-    select = found[0] if len(found) == 1 else None
+    select = statements[0] if len(statements) == 1 else None
     alone = isinstance(select, exp.Select) and len(select.expressions) == 1
     if select is None or not alone or any(value for key, value in select.args.items() if key != "expressions"):
         raise InvalidFragment(f"Not an expression: {_short(text)}")
@@ -110,19 +110,19 @@ class _Reader:
         operator, parts = OPERATORS[name]
         self._check(node, parts)
         parts_of = [node.args.get(part) for part in parts]
-        arguments = [self.read(one) for one in parts_of if one is not None]
+        arguments = [self.read(argument) for argument in parts_of if argument is not None]
         if operator in COMPARING:
             arguments = self._compared(arguments)
-        found = call(operator, *arguments)
-        return self._as_in_query(operator, arguments, found) if self._flavor.is_query else found
+        expression = call(operator, *arguments)
+        return self._as_in_query(operator, arguments, expression) if self._flavor.is_query else expression
 
-    def _as_in_query(self, operator: str, arguments: list[Expression], found: Expression) -> Expression:
+    def _as_in_query(self, operator: str, arguments: list[Expression], expression: Expression) -> Expression:
         """Cast the result of an operator to the type that the engine of the query gives it."""
         if operator in ("year", "month", "day", "char_length"):
-            return cast(found, pa.int32())
-        if operator in ("add", "sub", "mul", "abs") and found.dtype == INT:
-            return cast(found, common_type([self._narrow(argument) for argument in arguments]))
-        return found
+            return cast(expression, pa.int32())
+        if operator in ("add", "sub", "mul", "abs") and expression.dtype == INT:
+            return cast(expression, common_type([self._narrow(argument) for argument in arguments]))
+        return expression
 
     def _compared(self, arguments: list[Expression]) -> list[Expression]:
         """Prepare values for a comparison, as the engine of the query compares them.
@@ -152,17 +152,21 @@ class _Reader:
         return self._compared(values)
 
     @staticmethod
-    def _rounded(one: Expression) -> Expression:
-        if not isinstance(one, Constant) or not isinstance(one.value, float) or abs(one.value) >= 10**15:
+    def _rounded(expression: Expression) -> Expression:
+        if (
+            not isinstance(expression, Constant)
+            or not isinstance(expression.value, float)
+            or abs(expression.value) >= 10**15
+        ):
             raise InvalidFragment(
                 "Comparing doubles with decimal numbers is not supported: its meaning differs between data sources"
             )
-        return Constant(round(Decimal(repr(one.value)), 15), pa.decimal128(30, 15))
+        return Constant(round(Decimal(repr(expression.value)), 15), pa.decimal128(30, 15))
 
-    def _narrow(self, one: Expression) -> Expression:
-        if not isinstance(one, Constant) or one.value is None or self._flavor.constant_bits != 32:
-            return one
-        return cast(one, pa.int32()) if abs(one.value) < 1 << 31 else one
+    def _narrow(self, expression: Expression) -> Expression:
+        if not isinstance(expression, Constant) or expression.value is None or self._flavor.constant_bits != 32:
+            return expression
+        return cast(expression, pa.int32()) if abs(expression.value) < 1 << 31 else expression
 
     def _check(self, node: Any, parts: tuple[str, ...]) -> None:
         """Reject a node with arguments other than the supported ones."""
@@ -216,10 +220,10 @@ class _Reader:
         return self.read(node.this)
 
     def _and(self, node: Any) -> Expression:
-        return call("and", *(self.read(one) for one in node.flatten()))
+        return call("and", *(self.read(operand) for operand in node.flatten()))
 
     def _or(self, node: Any) -> Expression:
-        return call("or", *(self.read(one) for one in node.flatten()))
+        return call("or", *(self.read(operand) for operand in node.flatten()))
 
     def _neg(self, node: Any) -> Expression:
         value = self.read(node.this)
@@ -239,8 +243,8 @@ class _Reader:
 
         value = self.read(node.this)
         if isinstance(node.expression, exp.Null):
-            found = call("is_null", value)
-            return call("not", found) if node.args.get("negate") else found
+            is_null = call("is_null", value)
+            return call("not", is_null) if node.args.get("negate") else is_null
         if isinstance(node.expression, exp.Boolean) and not node.args.get("negate"):
             wanted = value if node.expression.this else call("not", value)
             return call("coalesce", wanted, Constant(False, BOOL))
@@ -254,12 +258,12 @@ class _Reader:
 
     def _case(self, node: Any) -> Expression:
         parts: list[Expression] = []
-        for one in node.args["ifs"]:
-            self._check(one, ("this", "true"))
-            condition = self.read(one.this)
+        for branch in node.args["ifs"]:
+            self._check(branch, ("this", "true"))
+            condition = self.read(branch.this)
             if node.this is not None:
                 condition = call("eq", *self._compared([self.read(node.this), condition]))
-            parts += [condition, self.read(one.args["true"])]
+            parts += [condition, self.read(branch.args["true"])]
         default = node.args.get("default")
         parts.append(NULL if default is None else self.read(default))
         self._alike([*parts[1:-1:2], parts[-1]])
@@ -271,14 +275,14 @@ class _Reader:
 
     def _substring(self, node: Any) -> Expression:
         parts = [node.args.get(part) for part in ("this", "start", "length")]
-        return call("substring", *(self.read(one) for one in parts if one is not None))
+        return call("substring", *(self.read(argument) for argument in parts if argument is not None))
 
     def _extract(self, node: Any) -> Expression:
         part = str(node.this.name).lower()
         if part not in ("year", "month", "day"):
             raise InvalidFragment(f"EXTRACT({_short(part)}) is not supported: its meaning differs between data sources")
-        found = call(part, self.read(node.expression))
-        return self._as_in_query(part, [], found) if self._flavor.is_query else found
+        extracted = call(part, self.read(node.expression))
+        return self._as_in_query(part, [], extracted) if self._flavor.is_query else extracted
 
     def _count(self, node: Any) -> Expression:
         from sqlglot import exp
@@ -307,8 +311,8 @@ class _Reader:
             return Constant(moved, start.dtype)
         arguments = [self.read(node.this), self.read(node.expression)]
         operator = "add" if sign > 0 else "sub"
-        found = call(operator, *arguments)
-        return self._as_in_query(operator, arguments, found) if self._flavor.is_query else found
+        result = call(operator, *arguments)
+        return self._as_in_query(operator, arguments, result) if self._flavor.is_query else result
 
     def _tsordstodate(self, node: Any) -> Expression:
         """Unwrap the call that sqlglot puts around arguments of date functions."""
@@ -318,8 +322,8 @@ class _Reader:
         return value
 
     def _year(self, node: Any) -> Expression:
-        found = call(node.key, self.read(node.this))
-        return self._as_in_query(node.key, [], found) if self._flavor.is_query else found
+        extracted = call(node.key, self.read(node.this))
+        return self._as_in_query(node.key, [], extracted) if self._flavor.is_query else extracted
 
     _month = _day = _year
 
@@ -353,10 +357,10 @@ class _Reader:
 
     def _cast(self, node: Any) -> Expression:
         value, dtype = self.read(node.this), self.type_of(node.to)
-        found = cast(value, dtype)
-        if self._flavor.is_query and not isinstance(found, Constant):
+        converted = cast(value, dtype)
+        if self._flavor.is_query and not isinstance(converted, Constant):
             self._check_cast(value.dtype, dtype)
-        return found
+        return converted
 
     @staticmethod
     def _check_cast(old: pa.DataType, new: pa.DataType) -> None:

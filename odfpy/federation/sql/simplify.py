@@ -32,12 +32,12 @@ def _simpler(node: Call, arguments: Sequence[Expression]) -> Expression:
         return cast(arguments[0], node.dtype)
     if node.operator in ("and", "or"):
         return _boolean(node.operator, arguments)
-    found = call(node.operator, *arguments)
-    if isinstance(found, Call) and found.operator in _LINEAR and found.dtype == DOUBLE:
-        return _linear(found)
-    if found.operator == "not" and isinstance(found, Call) and _is_boolean(found.arguments[0]):  # type: ignore[union-attr]
-        return FALSE if found.arguments[0] == TRUE else TRUE
-    return found
+    simpler = call(node.operator, *arguments)
+    if isinstance(simpler, Call) and simpler.operator in _LINEAR and simpler.dtype == DOUBLE:
+        return _linear(simpler)
+    if simpler.operator == "not" and isinstance(simpler, Call) and _is_boolean(simpler.arguments[0]):  # type: ignore[union-attr]
+        return FALSE if simpler.arguments[0] == TRUE else TRUE
+    return simpler
 
 
 def _is_boolean(node: Expression) -> bool:
@@ -65,15 +65,15 @@ def _linear(node: Call) -> Expression:
     steps, factor, offset, value = _taken_apart(node)
     if steps < 2 or value is None or factor == 0:
         return node
-    found = _times(value, abs(factor))
+    product = _times(value, abs(factor))
     number = _constant(abs(offset))
-    if found is None or number is None:
+    if product is None or number is None:
         return node
     if not offset:
-        return call("neg", found) if factor < 0 else found
+        return call("neg", product) if factor < 0 else product
     if factor < 0:
-        return call("sub", number if offset > 0 else call("neg", number), found)
-    return call("add" if offset > 0 else "sub", found, number)
+        return call("sub", number if offset > 0 else call("neg", number), product)
+    return call("add" if offset > 0 else "sub", product, number)
 
 
 def _times(value: Expression, factor: Fraction) -> Expression | None:
@@ -136,9 +136,9 @@ def _fraction(node: Constant) -> Fraction | None:
 def _constant(number: Fraction) -> Constant | None:
     """Return a double for a number, None if it is not a constant that a person could have written."""
     try:
-        found = float(number)
+        double = float(number)
     except OverflowError:
         return None
-    if len(str(number.numerator)) + len(str(number.denominator)) > _MAX_DIGITS or (found == 0) != (number == 0):
+    if len(str(number.numerator)) + len(str(number.denominator)) > _MAX_DIGITS or (double == 0) != (number == 0):
         return None
-    return Constant(found, DOUBLE)
+    return Constant(double, DOUBLE)

@@ -85,21 +85,21 @@ class _Cells:
             raise InvalidFragment("A data source has two fields of the same name")
         self._find = columns_of(self._types)
         self.is_all = view.is_all
-        there = {folded(name) for name in self._types}
+        column_names = {folded(name) for name in self._types}
         self._parts = [
             (part.columns, None if part.rows is None else self._condition(part.rows, attributes))
             for part in view.parts
-            if part.columns is None or any(folded(column) in there for column in part.columns)
+            if part.columns is None or any(folded(column) in column_names for column in part.columns)
         ]
         self.shows = self._any([rows for _, rows in self._parts])
         self.name = _SHOWS
-        while folded(self.name) in there:
+        while folded(self.name) in column_names:
             self.name += "_"
 
     def _condition(self, rows: str, attributes: Mapping[str, str]) -> Expression:
         try:
-            found = read_text(condition_sql(rows, attributes), named_columns(self._find), CONDITION)
-            return cast(retyped(found, self.column), BOOL)
+            condition = read_text(condition_sql(rows, attributes), named_columns(self._find), CONDITION)
+            return cast(retyped(condition, self.column), BOOL)
         except InvalidFragment as error:
             raise InvalidFragment(
                 "A condition on rows of a grant does not fit the fields of its data source",
@@ -116,16 +116,16 @@ class _Cells:
 
     def column(self, name: str) -> Column:
         """Look up a field of the relation by the name in an expression."""
-        found = self._find(name)
-        if not isinstance(found, Column):
+        expression = self._find(name)
+        if not isinstance(expression, Column):
             raise InvalidFragment(f"There is no field {name!r}")
-        return Column(found.name, found.dtype, _RELATION)
+        return Column(expression.name, expression.dtype, _RELATION)
 
     def mask(self, field: str) -> Expression | None:
         """Return the condition under which a field is visible, None if always in visible rows; `FALSE` if never."""
         of_field = [rows for columns, rows in self._parts if columns is None or folded(field) in map(folded, columns)]
-        found = self._any(of_field)
-        return None if found == self.shows else found
+        condition = self._any(of_field)
+        return None if condition == self.shows else condition
 
 
 class _Asked:
@@ -145,17 +145,17 @@ class _Asked:
             for output in fragment.outputs
         ]
         self.groups = [self._guarded(self._of(group)) for group in fragment.groups]
-        self.order = [self._guarded(self._of(one.expression)) for one in fragment.order]
+        self.order = [self._guarded(self._of(order.expression)) for order in fragment.order]
 
     @property
     def every(self) -> Iterable[Expression]:
         where = () if self.where is None else (self.where,)
-        return (*(one for _, one in self.outputs), *where, *self.groups, *self.order)
+        return (*(output for _, output in self.outputs), *where, *self.groups, *self.order)
 
     def _of(self, expression: Expression) -> Expression:
         def information(node: Column) -> Expression:
-            found = self._expressions.get(node.name, NULL)
-            typed = retyped(found, self._field)
+            mapped = self._expressions.get(node.name, NULL)
+            typed = retyped(mapped, self._field)
             return typed if node.dtype == UNKNOWN else cast(typed, node.dtype)
 
         return simplified(rebuilt(expression, information, called_again))
@@ -206,16 +206,16 @@ class _Query:
         if fragment.is_grouped:
             return self._grouped(f"{rows}{where}")
         distinct = "DISTINCT " if fragment.is_distinct else ""
-        shown = [f"{write.write(one)} AS {write.quoted(name)}" for name, one in self.asked.outputs]
+        shown = [f"{write.write(output)} AS {write.quoted(name)}" for name, output in self.asked.outputs]
         if fragment.limit is None:
             return f"SELECT {distinct}{', '.join(shown)} FROM {rows}{where}"  # noqa: S608
         names = self._order_names()
         if not fragment.is_distinct:
             shown += [f"{write.write(self.asked.order[at])} AS {write.quoted(name)}" for at, name in names.items()]
-        found = f"SELECT {distinct}{', '.join(shown)} FROM {rows}{where}"  # noqa: S608
+        query = f"SELECT {distinct}{', '.join(shown)} FROM {rows}{where}"  # noqa: S608
         if names:
-            found = self._ordered(found, names)
-        return f"{found} LIMIT {fragment.limit}"
+            query = self._ordered(query, names)
+        return f"{query} LIMIT {fragment.limit}"
 
     def _order_names(self) -> dict[int, str]:
         """Choose names of the columns to order by, by the index of the sort key.
@@ -225,10 +225,10 @@ class _Query:
         """
         if self.asked.fragment.is_distinct:
             outputs = {output.expression: output.name for output in self.asked.fragment.outputs}
-            return {at: outputs[one.expression] for at, one in enumerate(self.asked.fragment.order)}
+            return {at: outputs[order.expression] for at, order in enumerate(self.asked.fragment.order)}
         taken = {folded(name) for name, _ in self.asked.outputs}
         free = (name for at in count() if (name := f"o{at}") not in taken)
-        return {at: next(free) for at, one in enumerate(self.asked.order) if not isinstance(one, Constant)}
+        return {at: next(free) for at, order in enumerate(self.asked.order) if not isinstance(order, Constant)}
 
     def _ordered(self, rows: str, names: Mapping[int, str]) -> str:
         """Return the outputs of rows in their order.
@@ -238,7 +238,7 @@ class _Query:
             names: names of the sort keys.
         """
         fragment, write = self.asked.fragment, self.writer
-        shown = ", ".join(write.write(Column(name, one.dtype, _ROWS)) for name, one in self.asked.outputs)
+        shown = ", ".join(write.write(Column(name, output.dtype, _ROWS)) for name, output in self.asked.outputs)
         by = [
             write.ordered(
                 Column(name, self.asked.order[at].dtype, _ROWS),
@@ -256,7 +256,7 @@ class _Query:
             return f"{relation} AS {quoted(_VISIBLE)}"
         shows = None if cells.shows is None else self.writer.write(cells.shows)
         shown = [] if shows is None else [f"{shows} AS {quoted(cells.name)}"]
-        for name in sorted(set().union(*(columns_in(one) for one in self.asked.every)) - {cells.name}):
+        for name in sorted(set().union(*(columns_in(expression) for expression in self.asked.every)) - {cells.name}):
             mask = cells.mask(name)
             field = cells.column(name)
             cell = field if mask is None else call("case", mask, field, NULL)
@@ -265,23 +265,25 @@ class _Query:
         return f"(SELECT {', '.join(shown)} FROM {relation} AS {quoted(_RELATION)}{where}) AS {quoted(_VISIBLE)}"  # noqa: S608
 
     def _masked(self) -> bool:
-        names = set().union(*(columns_in(one) for one in self.asked.every))
+        names = set().union(*(columns_in(expression) for expression in self.asked.every))
         return any(self.cells.mask(name) is not None for name in names)
 
     def _grouped(self, rows: str) -> str:
         """Group by column names, so that no engine has to recognize equal expressions."""
         write = self.writer
-        keys = {one: f"g{at}" for at, one in reversed(list(enumerate(self.asked.groups)))}
+        keys = {expression: f"g{at}" for at, expression in reversed(list(enumerate(self.asked.groups)))}
         arguments: dict[Expression, str] = {}
         shown = []
-        for (name, one), output in zip(self.asked.outputs, self.asked.fragment.outputs, strict=True):
-            found = (
-                self._aggregated(one, arguments) if _holds_aggregate(one) else self._key(output.expression, output.type)
+        for (name, expression), output in zip(self.asked.outputs, self.asked.fragment.outputs, strict=True):
+            shown_value = (
+                self._aggregated(expression, arguments)
+                if _holds_aggregate(expression)
+                else self._key(output.expression, output.type)
             )
-            shown.append(f"{write.write(found)} AS {write.quoted(name)}")
-        inner = [f"{write.group_key(one)} AS {write.quoted(name)}" for one, name in keys.items()]
-        inner += [f"{write.write(one)} AS {write.quoted(name)}" for one, name in arguments.items()]
-        by = ", ".join(write.write(Column(name, one.dtype, _ROWS)) for one, name in keys.items())
+            shown.append(f"{write.write(shown_value)} AS {write.quoted(name)}")
+        inner = [f"{write.group_key(expression)} AS {write.quoted(name)}" for expression, name in keys.items()]
+        inner += [f"{write.write(expression)} AS {write.quoted(name)}" for expression, name in arguments.items()]
+        by = ", ".join(write.write(Column(name, expression.dtype, _ROWS)) for expression, name in keys.items())
         every = ", ".join(inner) or f"TRUE AS {write.quoted('row')}"
         text = f"SELECT {', '.join(shown)} FROM (SELECT {every} FROM {rows}) AS {write.quoted(_ROWS)}"  # noqa: S608
         return f"{text} GROUP BY {by}" if by else text

@@ -111,15 +111,17 @@ class _Splitter:
 
     def _block(self, select: Any) -> None:
         items = _tables(select)
-        relations = {alias: found for alias in items if (found := self._relations.relation(alias)) is not None}
+        relations = {
+            alias: known_relation for alias in items if (known_relation := self._relations.relation(alias)) is not None
+        }
         if not relations:
             return
         taken = taken_conditions(select, relations, self._flavor)
         if len(items) == 1 and not select.args.get("laterals"):
             [(alias, relation)] = relations.items()
-            whole = self._whole_query_fragment(select, alias, relation, taken[alias])
-            if whole is not None:
-                self._put(items[alias], alias, whole)
+            query_fragment = self._whole_query_fragment(select, alias, relation, taken[alias])
+            if query_fragment is not None:
+                self._put(items[alias], alias, query_fragment)
                 return
         for alias, relation in relations.items():
             self._put(items[alias], alias, self._rows(select, alias, relation, taken[alias]))
@@ -135,7 +137,7 @@ class _Splitter:
         if select.args.get("where") is not None:
             return None
         inside = [select.args.get(part) for part in ("having", "order", "group")] + select.expressions
-        aggregates = any(one is not None and _aggregates_in(one) for one in inside)
+        aggregates = any(clause is not None and _aggregates_in(clause) for clause in inside)
         if select.args.get("group") is not None or aggregates:
             return partial_aggregates(select, alias, relation, conditions, self._flavor)
         is_plain = not any(value for key, value in select.args.items() if key not in (*_TOP, "distinct"))
@@ -175,16 +177,16 @@ class _Splitter:
 
         named = {expression.alias_or_name: expression.unalias() for expression in select.expressions}
         order = select.args.get("order")
-        found = []
-        for one in [] if order is None else order.expressions:
-            if not isinstance(one, exp.Ordered) or one.args.get("with_fill"):
+        orders = []
+        for ordered in [] if order is None else order.expressions:
+            if not isinstance(ordered, exp.Ordered) or ordered.args.get("with_fill"):
                 raise InvalidFragment("Rows have another order")
-            by = one.this
+            by = ordered.this
             if isinstance(by, exp.Column) and not by.table:
                 by = named.get(by.name, by)
             value = read_tree(by, relation.finder(alias), self._flavor)
-            found.append(Order(value, bool(one.args.get("desc")), bool(one.args.get("nulls_first"))))
-        return tuple(found)
+            orders.append(Order(value, bool(ordered.args.get("desc")), bool(ordered.args.get("nulls_first"))))
+        return tuple(orders)
 
     def _distinct(self, select: Any, alias: str, relation: Relation, conditions: list[Expression]) -> Fragment | None:
         """Return a fragment for the distinct rows of the answer itself."""
@@ -199,7 +201,7 @@ class _Splitter:
                 for expression in select.expressions
             )
             where = all_of([*relation.conditions, *conditions])
-            found = Fragment(relation.entity, outputs, where, is_distinct=True)
+            fragment = Fragment(relation.entity, outputs, where, is_distinct=True)
             order = select.args.get("order")
             if order is not None and any(
                 not isinstance(expression.this, exp.Column) or expression.this.table for expression in order.expressions
@@ -208,7 +210,7 @@ class _Splitter:
             limit = _rows_wanted(select) if select.args.get("limit") is not None else None
             if limit is not None:
                 by = self._order(select, alias, relation)
-                found = Fragment(found.entity, outputs, where, order=by, limit=limit, is_distinct=True)
+                fragment = Fragment(fragment.entity, outputs, where, order=by, limit=limit, is_distinct=True)
         except InvalidFragment:
             return None
         if any(output.dtype is None for output in outputs):
@@ -223,18 +225,18 @@ class _Splitter:
                 for output in outputs
             ],
         )
-        return found
+        return fragment
 
-    def _put(self, item: Any, alias: str, found: Fragment | SketchTable) -> None:
+    def _put(self, item: Any, alias: str, replacement: Fragment | SketchTable) -> None:
         """Replace a table by the answer to a fragment, or by what is computed from several answers."""
         from sqlglot import exp
 
         named = exp.TableAlias(this=exp.to_identifier(alias, quoted=True))
-        if isinstance(found, SketchTable):
-            names = {fragment: self._name(fragment) for fragment, _ in found.parts}
-            item.replace(exp.Subquery(this=found.query(names, self._flavor.sqlglot), alias=named))
+        if isinstance(replacement, SketchTable):
+            names = {fragment: self._name(fragment) for fragment, _ in replacement.parts}
+            item.replace(exp.Subquery(this=replacement.query(names, self._flavor.sqlglot), alias=named))
             return
-        table = exp.to_table(self._name(found))
+        table = exp.to_table(self._name(replacement))
         table.this.set("quoted", True)
         table.set("alias", named)
         item.replace(table)
@@ -257,8 +259,8 @@ def _aggregates_in(node: Any) -> bool:
     from sqlglot import exp
 
     return any(
-        isinstance(one, exp.AggFunc | exp.AnonymousAggFunc)
-        for one in node.walk(prune=lambda one: isinstance(one, exp.Query))
+        isinstance(descendant, exp.AggFunc | exp.AnonymousAggFunc)
+        for descendant in node.walk(prune=lambda descendant: isinstance(descendant, exp.Query))
     )
 
 

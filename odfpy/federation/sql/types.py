@@ -110,10 +110,10 @@ def type_from_json(text: object) -> pa.DataType:
     if text in _SIMPLE:
         return _SIMPLE[text]
     try:
-        if found := _DECIMAL.fullmatch(text):
-            return pa.decimal128(int(found[1]), int(found[2]))
-        if found := _ZONED.fullmatch(text):
-            return pa.timestamp(found[1], found[2])
+        if match := _DECIMAL.fullmatch(text):
+            return pa.decimal128(int(match[1]), int(match[2]))
+        if match := _ZONED.fullmatch(text):
+            return pa.timestamp(match[1], match[2])
         if text.startswith("arrow:"):
             schema = pa.ipc.read_schema(pa.py_buffer(base64.b64decode(text[6:], validate=True)))
             return to_arrow(from_arrow(schema)).field(0).type

@@ -26,7 +26,7 @@ _COMPARISONS: Final = ("eq", "ne", "lt", "le", "gt", "ge", "in", "between")
 
 
 class Writer:
-    """Writes expressions as SQL; subclassed for each engine, and for readable text."""
+    """A writer of expressions as SQL; subclassed for each engine, and for readable text."""
 
     name: ClassVar[str] = "fragment"
     types: ClassVar[Mapping[str, str]] = {
@@ -213,7 +213,7 @@ class Writer:
     def _case(self, *parts: Expression) -> str:
         texts = [self.write(part) for part in parts]
         pairs = zip(texts[:-1:2], texts[1:-1:2], strict=True)
-        return f"CASE {' '.join(f'WHEN {one} THEN {other}' for one, other in pairs)} ELSE {texts[-1]} END"
+        return f"CASE {' '.join(f'WHEN {condition} THEN {result}' for condition, result in pairs)} ELSE {texts[-1]} END"
 
     def _substring(self, *parts: Expression) -> str:
         return f"substring({', '.join(map(self.write, parts))})"
@@ -232,7 +232,7 @@ class Writer:
 
 
 class TextWriter(Writer):
-    """Writes readable SQL."""
+    """A writer of readable SQL."""
 
     def constant(self, node: Constant) -> str:
         match node.value:

@@ -73,10 +73,10 @@ class Applies:
     def state(self) -> State:
         """Return the current objects; cached until something changes."""
         with self._database.reading() as connection:
-            found = _revision(connection)
-            if found != self._last.revision:
+            revision = _revision(connection)
+            if revision != self._last.revision:
                 rows = connection.execute(sa.select(OBJECTS).order_by(OBJECTS.c.kind, OBJECTS.c.folded))
-                self._last = State(found, RelayObjects.of(KINDS[row.kind].model_validate(row.spec) for row in rows))
+                self._last = State(revision, RelayObjects.of(KINDS[row.kind].model_validate(row.spec) for row in rows))
             return self._last
 
     def apply(self, steps: Sequence[Step], *, based_on: int, who: str, action: str = "apply") -> Apply:
@@ -124,8 +124,8 @@ class Applies:
     def log(self, num: int) -> list[Apply]:
         """Return the latest changes, newest first."""
         with self._database.reading() as connection:
-            found = connection.execute(sa.select(APPLIES).order_by(APPLIES.c.revision.desc()).limit(num))
-            return [_apply(row) for row in found]
+            rows = connection.execute(sa.select(APPLIES).order_by(APPLIES.c.revision.desc()).limit(num))
+            return [_apply(row) for row in rows]
 
     def unrecorded(self) -> list[Apply]:
         """Return the changes that are not known to be in the dataset, oldest first."""
@@ -190,11 +190,11 @@ def _take_certificates(connection: sa.Connection, key: ObjectKey, spec: Spec | N
     pems = spec.certificates if isinstance(spec, User | PeerRelay) else ()
     wanted = [CertificateFacts.of(pem) for pem in pems]
     own = sa.and_(CERTIFICATES.c.kind == key[0], CERTIFICATES.c.folded == key[1])
-    others = CERTIFICATES.c.fingerprint.not_in([one.fingerprint for one in wanted])
+    others = CERTIFICATES.c.fingerprint.not_in([facts.fingerprint for facts in wanted])
     gone = own if spec is None else sa.and_(own, CERTIFICATES.c.is_declared, others)
     connection.execute(sa.delete(CERTIFICATES).where(gone))
-    for one in wanted:
-        add_certificate(connection, one, key, now, is_declared=True)
+    for facts in wanted:
+        add_certificate(connection, facts, key, now, is_declared=True)
 
 
 def add_certificate(

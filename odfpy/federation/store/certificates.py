@@ -96,15 +96,15 @@ class Certificates:
             WebObjectNotFound: there is none, or more than one.
         """
         wanted = text.replace(":", "").lower()
-        found = [one for one in self.all() if one.facts.fingerprint.startswith(wanted)]
-        if len(found) != 1 or len(wanted) < _MIN_LENGTH:
-            many = f"{len(found)} certificates begin" if found else "No certificate begins"
+        matching = [certificate for certificate in self.all() if certificate.facts.fingerprint.startswith(wanted)]
+        if len(matching) != 1 or len(wanted) < _MIN_LENGTH:
+            many = f"{len(matching)} certificates begin" if matching else "No certificate begins"
             raise WebObjectNotFound(
                 f"{many} with {text!r}",
-                hint=did_you_mean(wanted, [one.facts.fingerprint for one in self.all()])
+                hint=did_you_mean(wanted, [certificate.facts.fingerprint for certificate in self.all()])
                 or f"`odf relay cert list` shows them; give at least {_MIN_LENGTH} digits.",
             )
-        return found[0]
+        return matching[0]
 
     def add(
         self,
@@ -163,14 +163,17 @@ class Certificates:
         now = Timestamp.now()
         when = from_when or now
         later = "" if when <= now else f" from {when}"
-        lines = [*steps, *(f"- certificate {one[:16]}{later}{f': {reason}' if reason else ''}" for one in revoking)]
+        lines = [
+            *steps,
+            *(f"- certificate {fingerprint[:16]}{later}{f': {reason}' if reason else ''}" for fingerprint in revoking),
+        ]
         try:
             with self._database.writing() as connection:
                 note(connection, who, action, lines)
                 if facts is not None and owner is not None:
                     add_certificate(connection, facts, owner, now, is_declared=False)
-                for one in revoking:
-                    _revoke(connection, one, when, reason)
+                for fingerprint in revoking:
+                    _revoke(connection, fingerprint, when, reason)
         except ConcurrentChange as error:
             raise ConcurrentApply(
                 "The relay was changed at the same time; this command changed nothing", hint="Try again."

@@ -115,15 +115,15 @@ class Results:
             owner: fingerprint of the owner's certificate.
             prefix: prefix of their ids.
         """
-        mine = RESULTS.c.id.startswith(prefix, autoescape=True) & (RESULTS.c.owner == owner)
+        is_own = RESULTS.c.id.startswith(prefix, autoescape=True) & (RESULTS.c.owner == owner)
         with self._database.reading() as connection:
-            return int(connection.execute(sa.select(sa.func.count()).where(mine)).scalar_one())
+            return int(connection.execute(sa.select(sa.func.count()).where(is_own)).scalar_one())
 
     def state_of(self, result_id: str) -> ResultState | None:
         """Return the state of a result, None if it was removed."""
         with self._database.reading() as connection:
-            found = connection.execute(sa.select(RESULTS.c.state).where(RESULTS.c.id == result_id)).scalar()
-        return None if found is None else ResultState(found)
+            state = connection.execute(sa.select(RESULTS.c.state).where(RESULTS.c.id == result_id)).scalar()
+        return None if state is None else ResultState(state)
 
     def move(self, result_id: str, to: ResultState, detail: Mapping[str, Any] | None = None) -> bool:
         """Move a result to another state; returns whether it was unfinished. Final states never change.

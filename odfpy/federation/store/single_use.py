@@ -90,5 +90,5 @@ def _insert_of(dialect: str, table: sa.Table) -> sa.Executable:
         from sqlalchemy.dialects.postgresql import insert
     else:
         from sqlalchemy.dialects.sqlite import insert
-    found: sa.Executable = insert(table).on_conflict_do_nothing().returning(table.c.id)
-    return found
+    statement: sa.Executable = insert(table).on_conflict_do_nothing().returning(table.c.id)
+    return statement

@@ -59,5 +59,5 @@ class WebStore:
         is_good = not self.certificates.is_revoked(fingerprint, time) if known is None else known.is_good_at(time)
         if not is_good:
             raise InvalidCertificate("The certificate is revoked or has expired", hint="Ask the operator for one.")
-        found = None if known is None else self.applies.state().web.objects.get(known.owner)
-        return found if isinstance(found, User | PeerRelay) else None
+        owner = None if known is None else self.applies.state().web.objects.get(known.owner)
+        return owner if isinstance(owner, User | PeerRelay) else None

@@ -15,7 +15,7 @@ from odfpy.flight.request import Request
 
 @dataclass(frozen=True)
 class OdfCommands(FlightSql):
-    """Flight SQL of `odf serve`: selects which rows of a dataset a table stands for.
+    """Flight SQL of `odf serve`: selects the rows that a table contains, of a dataset's log or state.
 
     Attributes:
         current: whether to read the current state, instead of the log.
@@ -49,7 +49,7 @@ class OdfCommands(FlightSql):
         if request.table is None:
             return super().relation(request)
         name = "/".join(part for part in (request.schema, request.table) if part is not None)
-        moments = [self.constant(one) for one in (self.as_at, self.as_of) if one is not None]
+        moments = [self.constant(moment) for moment in (self.as_at, self.as_of) if moment is not None]
         functions = {
             (False, False): "odf_current" if self.current else None,
             (True, False): "odf_as_at",

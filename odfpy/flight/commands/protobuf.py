@@ -47,7 +47,7 @@ def bytes_of(message: bytes, wanted: int) -> bytes:
     """Return a bytes field; empty if the message lacks it.
 
     Raises:
-        FlightFailed: it is not a message.
+        FlightFailed: the bytes are not a message.
     """
     found = dict(_fields(message)).get(wanted, b"")
     return found if isinstance(found, bytes) else b""
@@ -57,7 +57,7 @@ def number_of(message: bytes, wanted: int) -> int | None:
     """Return an int64 field; None if the message lacks it.
 
     Raises:
-        FlightFailed: it is not a message.
+        FlightFailed: the bytes are not a message.
     """
     found = dict(_fields(message)).get(wanted)
     return (found ^ 1 << 63) - (1 << 63) if isinstance(found, int) else None
@@ -86,7 +86,7 @@ def _fields(message: bytes) -> Iterator[tuple[int, int | bytes]]:
             shift += 7
 
     try:
-        while place != len(message):  # beyond it there is nothing: that is an IndexError
+        while place != len(message):  # reading beyond the end raises IndexError
             tag = varint()
             kind = tag & 7
             if kind == _VARINT:

@@ -24,7 +24,7 @@ class Commands(ABC):
     """
 
     stream_column: ClassVar[str | None] = None
-    """The column by which new rows are known if nothing else is said: later rows have greater values."""
+    """The default column for recognizing new rows of a stream: later rows have greater values."""
 
     @classmethod
     def from_options(cls, options: Mapping[str, str]) -> Commands:
@@ -38,7 +38,7 @@ class Commands(ABC):
 
     @abstractmethod
     def command(self, request: Request) -> bytes:
-        """Return the command that requests some rows.
+        """Return the command that requests rows.
 
         Args:
             request: the requested rows. If the command cannot express all of it, except for the columns, raise
@@ -63,7 +63,7 @@ class Commands(ABC):
             transaction: id of a transaction, if the server supports these.
 
         Raises:
-            UsageError: the server does not support it.
+            UsageError: the server does not support the write.
         """
         if replace or transaction is not None:
             raise UsageError(
@@ -80,7 +80,7 @@ class Commands(ABC):
             column: name of the column.
 
         Raises:
-            UsageError: the server does not support it.
+            UsageError: the server does not support the request.
         """
         raise UsageError(
             f"The protocol cannot request the greatest value of {column!r} in {request.what}",
@@ -123,7 +123,7 @@ class JsonCommands(Commands):
 
     def command(self, request: Request) -> bytes:
         """Implement `Commands`."""
-        said = {
+        members = {
             "table": request.table,
             "schema": request.schema,
             "catalog": request.catalog,
@@ -132,7 +132,7 @@ class JsonCommands(Commands):
             "filters": json.loads(filters_to_json(request.filters)),
             "limit": request.limit,
         }
-        return json.dumps({name: value for name, value in said.items() if value not in (None, [])}).encode()
+        return json.dumps({name: value for name, value in members.items() if value not in (None, [])}).encode()
 
 
 def _path(request: Request) -> list[str]:

@@ -74,7 +74,7 @@ class FlightSql(Commands):
         """Quote a name.
 
         Raises:
-            InvalidValue: it contains a character that no name can have.
+            InvalidValue: the text contains a character that names cannot have.
         """
         return _quoted(text, self.quote)
 

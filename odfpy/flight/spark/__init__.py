@@ -1,7 +1,7 @@
 """Spark's data source `flight`: `spark.read.format("flight")`. Importing this package imports PySpark.
 
 >>> from odfpy.flight.spark import register
->>> register(spark)  # not needed where Spark finds the module `pyspark_flight` by itself
+>>> register(spark)  # not needed if Spark finds the module `pyspark_flight` by itself
 >>> spark.read.format("flight").option("arrow-flight.server", "grpc://127.0.0.1:50050").load("orders")
 """
 

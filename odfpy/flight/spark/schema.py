@@ -1,4 +1,4 @@
-"""Columns in Spark's types, and errors in Spark's logs."""
+"""Conversion of schemas to Spark's types, and errors for Spark's logs."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ if TYPE_CHECKING:
 
 
 def spark_schema(schema: pa.Schema) -> StructType:
-    """The columns of a server in Spark's types.
+    """Return the schema of a server in Spark's types.
 
     Raises:
-        NotForSpark: Spark, or this version of it, has no such type; the message names the column.
+        NotForSpark: this version of Spark lacks a type; the message names the column.
     """
     from pyspark.errors import PySparkException
     from pyspark.sql.pandas.types import from_arrow_type
@@ -41,9 +41,9 @@ def spark_schema(schema: pa.Schema) -> StructType:
 
 
 def arrow_schema(schema: StructType) -> pa.Schema:
-    """The Arrow types in which Spark wants rows of a schema, exactly."""
+    """Return the exact Arrow types that Spark expects for rows of a schema."""
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # PySpark's remarks on the version of pandas, which is not used
+        warnings.simplefilter("ignore")  # PySpark's warnings about the version of pandas, which is not used
         from pyspark.sql.pandas.types import to_arrow_schema
 
     zone: dict[str, Any] = {"timezone": "UTC"} if "timezone" in inspect.signature(to_arrow_schema).parameters else {}
@@ -52,7 +52,7 @@ def arrow_schema(schema: StructType) -> pa.Schema:
 
 @contextmanager
 def errors_with_hints() -> Iterator[None]:
-    """Errors with their codes and hints: Spark shows a traceback and the message, and nothing else."""
+    """Add code and hint of errors in the block to their messages, since Spark shows only traceback and message."""
     try:
         yield
     except OdfError as error:

@@ -1,7 +1,7 @@
 """`spark.read.format("flight")`, `df.write.format("flight")` and `spark.readStream.format("flight")`.
 
 Spark creates these objects in Python processes that it starts for each request, and pickles them to its workers.
-Options are evaluated where Spark plans, so that only that machine needs the certificate files.
+Options are evaluated on the machine where Spark plans, so that only that machine needs the certificate files.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from odfpy.flight.spark.stream import FlightStreamReader
 from odfpy.flight.spark.writer import FlightWriter
 
 with warnings.catch_warnings():
-    warnings.simplefilter("ignore")  # PySpark's remarks on the version of pandas, which is not used
+    warnings.simplefilter("ignore")  # PySpark's warnings about the version of pandas, which is not used
     from pyspark.sql.datasource import DataSource
 
 if TYPE_CHECKING:

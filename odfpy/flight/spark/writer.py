@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
 _BATCHES = hasattr(datasource, "DataSourceArrowWriter")
-"""Spark 4.0 gives rows, later ones give batches."""
+"""Whether Spark passes batches; Spark 4.0 passes rows."""
 _Base: Any = datasource.DataSourceArrowWriter if _BATCHES else datasource.DataSourceWriter
 _ROWS_IN_BATCH = 10_000
 

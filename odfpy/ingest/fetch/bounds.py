@@ -80,8 +80,8 @@ def _texts_of(step: FetchStep) -> Iterable[str]:
         case FetchFilesGlob():
             return [step.path]
         case FetchContainer():
-            named = [f"${{{{ env.{one.name} }}}}" for one in step.env or () if one.value is None]
-            given = [one.value for one in step.env or () if one.value is not None]
+            named = [f"${{{{ env.{variable.name} }}}}" for variable in step.env or () if variable.value is None]
+            given = [variable.value for variable in step.env or () if variable.value is not None]
             return [step.image, *(step.command or ()), *(step.args or ()), *given, *named]
         case FetchMqtt():
             return [step.host, step.username or "", step.password or ""]

@@ -33,11 +33,11 @@ class FetchContext:
         kept: folder for files that have been fetched and not yet committed, which outlives the pull; `scratch` if there
             is none. The caller clears it when everything has been committed.
         environment: variables for templates.
-        progress: called with the bytes fetched so far and those announced, if any.
+        progress: called with the number of bytes fetched so far, and the announced number, if any.
         max_bytes: the maximum size of an input.
         timeout: seconds to wait for a server's next byte.
         retries: how often to retry after an interruption.
-        pause: waits for some seconds between retries.
+        pause: function that waits for a number of seconds between retries.
         dataset_id: id of the dataset; used as an identity towards servers that remember their readers.
         options: settings of particular kinds of sources.
         tell_clock: called with the time by the clock of a server, whenever it is known.
@@ -63,7 +63,7 @@ class FetchContext:
 
     @property
     def known_state(self) -> SourceState | None:
-        """Return the state to continue from: none if forced."""
+        """The state to continue from: none if forced."""
         return None if self.force else self.state
 
     @property

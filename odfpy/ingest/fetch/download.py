@@ -27,7 +27,7 @@ _FRESH = 24 * 3600 * NANOS_PER_SECOND  # a file without a version is used again 
 
 @dataclass(frozen=True, slots=True)
 class ResumePoint:
-    """The point from which to resume a download: the offset, the proof that the rest matches, and the place."""
+    """The point from which to resume a download: offset, proof that the rest matches, and a hash of the URL."""
 
     offset: int
     proof: str
@@ -75,8 +75,8 @@ class RemoteFile(Protocol):
         """Return the file, or the rest of it, or None if it has a known version.
 
         Raises:
-            FetchInterrupted: it is temporarily unavailable.
-            FetchError: it is permanently unavailable.
+            FetchInterrupted: the file is temporarily unavailable.
+            FetchError: the file is permanently unavailable.
         """
 
 

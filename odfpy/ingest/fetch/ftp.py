@@ -49,7 +49,7 @@ class _Session(ftplib.FTP):
 
 
 class _SecureSession(_Session, ftplib.FTP_TLS):
-    """The same within TLS from the first byte on (implicit FTPS)."""
+    """FTP client with TLS from the first byte on (implicit FTPS)."""
 
     def __init__(self, timeout: float) -> None:
         self._secured: socket.socket | None = None
@@ -58,7 +58,7 @@ class _SecureSession(_Session, ftplib.FTP_TLS):
 
     @property
     def sock(self) -> socket.socket | None:
-        """Return the connection; whatever is set is secured first."""
+        """The socket; a plain socket that is set is wrapped in TLS."""
         return self._secured
 
     @sock.setter
@@ -68,13 +68,13 @@ class _SecureSession(_Session, ftplib.FTP_TLS):
         self._secured = value
 
     def login(self, *args: Any, **kwargs: Any) -> str:
-        """Log in, and ask for the files to be secured as well."""
+        """Log in, and request TLS for the data connections too."""
         answer = super().login(*args, **kwargs)
         self.prot_p()
         return answer
 
     def ntransfercmd(self, cmd: str, rest: int | str | None = None) -> tuple[socket.socket, int | None]:
-        """Return the connection of a file; many servers want it to be of the same TLS session."""
+        """Return the data connection for a file. Many servers require the same TLS session for it."""
         plain, size = ftplib.FTP.ntransfercmd(self, cmd, rest)  # noqa: S321 (it is made secure below)
         session = self._secured.session if isinstance(self._secured, ssl.SSLSocket) else None
         return self.context.wrap_socket(plain, server_hostname=self.host, session=session), size

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+import time
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from email.message import Message
@@ -70,8 +71,10 @@ class HttpSource:
         timeout: float,
         tell_clock: Callable[[Timestamp], None] | None = None,
         admit: Callable[[str], None] | None = None,
+        pause: Callable[[float], None] = time.sleep,
     ) -> None:
         self._tell_clock = tell_clock
+        self._pause = pause
         self.shown = shown
         self._url = url
         self._headers = headers
@@ -90,11 +93,15 @@ class HttpSource:
         conditions = {**_unless(unless), **({} if rest is None else _only(rest))}
         ours = {name.lower() for name in conditions}
         headers = {name: value for name, value in self._headers.items() if name.lower() not in ours} | conditions
-        answer = self._client.get(self._url, headers, label=self.shown, encodings=self._encodings)
+        answer = self._get(headers)
+        if answer.status == HTTPStatus.OK and _may_change_unseen(answer.headers):
+            answer.close()
+            self._pause(1.0)
+            answer = self._get(headers)
         try:
-            time = _time_told(answer.headers)
-            if time is not None and self._tell_clock is not None:
-                self._tell_clock(time)
+            server_time = _time_told(answer.headers)
+            if server_time is not None and self._tell_clock is not None:
+                self._tell_clock(server_time)
             if answer.status == HTTPStatus.NOT_MODIFIED and unless.is_known:
                 answer.close()
                 return None
@@ -116,6 +123,9 @@ class HttpSource:
         ):
             return self.open(unless, None)
         raise self._refused(answer)
+
+    def _get(self, headers: Mapping[str, str]) -> HttpResponse:
+        return self._client.get(self._url, headers, label=self.shown, encodings=self._encodings)
 
     def _refused(self, answer: HttpResponse) -> FetchError:
         try:
@@ -180,6 +190,15 @@ def _version(answer: HttpResponse) -> SourceVersion:
         proof = text
     place = answer.url.partition("?")[0]  # the query is often a temporary signature
     return SourceVersion(etag, modified, proof, hashlib.sha256(place.encode()).hexdigest())
+
+
+def _may_change_unseen(headers: Message) -> bool:
+    """Return whether the file may change without a change of its version: it was modified in this very second.
+
+    Times over HTTP are whole seconds. Once the second is over, a later change has a later time.
+    """
+    modified, sent = _time(_text(headers, "Last-Modified")), _time(_text(headers, "Date"))
+    return not _text(headers, "ETag") and modified is not None and modified == sent
 
 
 def _time_told(headers: Message) -> Timestamp | None:

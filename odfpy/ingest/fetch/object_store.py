@@ -1,6 +1,6 @@
 """Objects in stores, through fsspec: S3, Google Cloud Storage, Azure.
 
-Credentials come from the same places as for the store's own tools: the environment, a profile, the machine's role. The
+Credentials are looked up as by the store's own tools: the environment, a profile, the machine's role. The
 libraries of the stores are extras of the distribution, and retry by themselves if a store does not respond.
 """
 

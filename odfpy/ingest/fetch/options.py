@@ -11,7 +11,7 @@ from odfpy.values import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceOptions:
-    """Settings of sources; the defaults are those of the reference.
+    """Settings of sources; the defaults are those of the reference implementation.
 
     Attributes:
         batch_size: number of rows after which a resumable source is asked to stop, so that they are committed.

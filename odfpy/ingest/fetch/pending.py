@@ -57,7 +57,7 @@ class PendingFile:
 
     @property
     def can_resume(self) -> bool:
-        """True if there is a beginning that can be continued."""
+        """True if a part has been received whose download can be resumed."""
         return bool(self.received and not self.is_complete and self.version.proof)
 
     @property
@@ -97,11 +97,11 @@ class PendingFile:
         """Append bytes; appended bytes are stored even after an error.
 
         Raises:
-            OSError: the disk is full, or something of that kind.
+            OSError: the file cannot be written, for example since the disk is full.
         """
         with self.path.open("r+b") as file:
             file.seek(self.received)
-            file.truncate()  # the validity of the bytes after it is unknown
+            file.truncate()  # whether bytes after this offset are valid is unknown
             writer = Writer(self, file)
             try:
                 yield writer
@@ -118,7 +118,7 @@ class PendingFile:
         self.save()
 
     def save(self) -> None:
-        """Write the note, after the bytes are on the disk."""
+        """Write the metadata file, after the bytes are on the disk."""
         version = self.version
         note = {
             "source": self._source,
@@ -150,7 +150,7 @@ class PendingFile:
 
 
 class Writer:
-    """Adds bytes to a kept file."""
+    """Appends bytes to a pending file."""
 
     def __init__(self, kept: PendingFile, file: BinaryIO) -> None:
         self._kept = kept
@@ -158,7 +158,7 @@ class Writer:
         self._unsafe = 0
 
     def write(self, block: bytes) -> None:
-        """Add some bytes."""
+        """Append bytes."""
         self._file.write(block)
         self._kept.received += len(block)
         self._unsafe += len(block)

@@ -1,7 +1,7 @@
 """Previews for `odf pull --dry-run`: what a fetch would bring, without fetching it.
 
-Folders are listed, and servers are asked as by a fetch, but only the head of the response is read. Where only fetching
-itself can tell what is new, the preview says so. Nothing is written.
+Folders are listed, and servers are queried as in a fetch, but only the head of the response is read. If only a fetch
+can determine the new inputs, the preview says so. Nothing is written.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Trying again after an interruption, as long as there is hope."""
+"""Retries after an interruption."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ PASSING = (408, 425, 429, 500, 502, 503, 504)
 
 
 def wait_or_give_up(error: FetchInterrupted, failures: int, shown: str, context: FetchContext) -> None:
-    """Wait as long as the source requests, else twice as long each time.
+    """Wait before a retry: as long as the source requests, else twice as long after each failure.
 
     Args:
         error: error of the last attempt.
-        failures: how many have, one after the other.
+        failures: number of consecutive failures.
         shown: name of the source in messages.
-        context: has the maximum number of attempts.
+        context: context of the fetch, with the maximum number of retries.
 
     Raises:
         FetchError: all attempts failed, or the source requests too long a wait.

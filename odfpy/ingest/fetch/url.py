@@ -1,7 +1,7 @@
 """Fetching one file at a URL (ODF specification, "FetchStep: Url").
 
-`file:` reads a file in place; everything else is downloaded, each scheme by its own module. The source state tells
-whether it is new: the ETag of the server, else the modification time.
+`file:` reads a local file directly; everything else is downloaded, each scheme by its own module. The source state
+determines whether the file is new: the ETag of the server, else the modification time.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def fetch_url(step: FetchUrl, context: FetchContext) -> Iterator[FetchedFile]:
 
 
 def open_source(text: str, url: SplitResult, shown: str, headers: dict[str, str], context: FetchContext) -> _Closing:
-    """Return the download source for the scheme of a URL; must be closed. Nothing is requested yet.
+    """Return the downloadable file for the scheme of a URL. The caller closes it. Nothing is requested yet.
 
     Args:
         text: the URL.
@@ -70,7 +70,7 @@ def open_source(text: str, url: SplitResult, shown: str, headers: dict[str, str]
 
     Raises:
         SourceOutOfBounds: access to the server is not permitted.
-        FetchError: nothing is known of the scheme.
+        FetchError: the scheme is unknown.
     """
     context.options.bounds.require_host(text)
     if url.scheme in _OF_THE_WEB:
@@ -80,7 +80,14 @@ def open_source(text: str, url: SplitResult, shown: str, headers: dict[str, str]
         tell_clock = context.tell_clock
         admit = context.options.bounds.require_host
         return HttpSource(
-            target, shown, headers, now=context.now, timeout=context.timeout, tell_clock=tell_clock, admit=admit
+            target,
+            shown,
+            headers,
+            now=context.now,
+            timeout=context.timeout,
+            tell_clock=tell_clock,
+            admit=admit,
+            pause=context.pause,
         )
     if url.scheme in ("ftp", "ftps"):
         from odfpy.ingest.fetch.ftp import FtpSource
@@ -131,7 +138,7 @@ def _fetched(step: FetchUrl, url: SplitResult, shown: str, kept: PendingFile, co
     event_time = event_time_of(source, path=unquote(url.path), modified=version.modified, now=now)
     state: SourceState | None = version.state
     if state is None and isinstance(step.cache, CacheForever):
-        state = last_modified_state(now)  # any state will do, to know that there is no need to fetch again
+        state = last_modified_state(now)  # any state will do: it marks the file as ingested
     remark = None
     if kept.fetched_at != context.now and not version.is_known:
         remark = f"read the uncommitted download of {now}; --fetch-uncacheable fetches it again"

@@ -1,4 +1,4 @@
-"""Versions of a file, distinguished by what its source states."""
+"""Versions of a file, identified by the metadata that its source reports."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class SourceVersion:
 
     @property
     def state(self) -> SourceState | None:
-        """Return the source state once this version has been committed."""
+        """The source state once this version has been committed."""
         if self.etag:
             return etag_state(self.etag)
         return None if self.modified is None else last_modified_state(self.modified)

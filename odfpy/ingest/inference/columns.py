@@ -1,4 +1,4 @@
-"""The columns of a sample, whatever its format: names, types, and what cannot be a column."""
+"""Columns of a sample in any format: names, types, and the fields that cannot become columns."""
 
 from __future__ import annotations
 
@@ -52,8 +52,8 @@ class Column:
 
     Attributes:
         name: name in the dataset.
-        type: as the schema declares it.
-        remark: why, where that is not plain.
+        type: type that the schema declares.
+        remark: reason for the type, if it is not obvious.
         origin: name in the file, if it differs.
     """
 
@@ -64,18 +64,18 @@ class Column:
 
     @property
     def plain(self) -> DataType:
-        """Return the type of values that are not null."""
+        """The type of values that are not null."""
         return self.type.inner if isinstance(self.type, odf.Option) else self.type
 
     @property
     def field(self) -> DataField:
-        """Return the column in a schema."""
+        """The column in a schema."""
         return DataField(self.name, self.type)
 
 
 @dataclass(frozen=True, slots=True)
 class SkippedField:
-    """Something in the file that cannot be a column, and why."""
+    """A field of the file that cannot become a column, and the reason."""
 
     name: str
     reason: str
@@ -86,7 +86,7 @@ class FoundColumns:
     """The columns of a sample.
 
     Attributes:
-        read: the read step, with times and nulls as they are written, still without a schema.
+        read: the read step, with formats of times and the marker of null, still without a schema.
         columns: columns in the order of the file, all optional unless the file says otherwise.
         left_out: fields that cannot become columns.
         part: the inspected part of the file.
@@ -102,7 +102,7 @@ def find_columns(step: ReadStep, sample: Sample) -> FoundColumns:
     """Return the columns of a sample.
 
     Args:
-        step: how to read it, without a schema.
+        step: the read step, without a schema.
         sample: the sample.
 
     Raises:
@@ -120,7 +120,7 @@ def find_columns(step: ReadStep, sample: Sample) -> FoundColumns:
     if not found.columns:
         raise IngestError(
             f"{sample.name} has no columns",
-            hint="; ".join(f"{one.name}: {one.reason}" for one in found.left_out[:3]) or None,
+            hint="; ".join(f"{skipped.name}: {skipped.reason}" for skipped in found.left_out[:3]) or None,
         )
     return found
 
@@ -245,7 +245,7 @@ def _require_storable(field: pa.Field) -> None:
     """Check that a slice can hold a column.
 
     Raises:
-        SchemaError: it has no name, or its type cannot be stored.
+        SchemaError: the column has no name, or its type cannot be stored.
     """
     if not field.name:
         raise SchemaError("a column needs a name")

@@ -19,7 +19,7 @@ from odfpy.ingest.read.csv_text import Dialect, Record, quoted_values, records
 _LOOKED_AT: Final = 256 << 10  # bytes; parsed by Python
 _MAX_RECORDS: Final = 500
 _SEPARATORS: Final = ("\t", ";", "|", ",")
-"""In this order: commas and spaces also occur in values, for example as decimal commas."""
+"""In order of preference: commas and spaces also occur in values, for example as decimal commas."""
 
 _YEAR: Final = re.compile(r"(?:19|20|21)\d\d")
 _MIN_YEARS: Final = 3
@@ -31,7 +31,7 @@ def dialect_of(text: bytes) -> ReadCsv:
     """Return the read step, still without a schema, that splits a text most evenly.
 
     Args:
-        text: the beginning of a file, as UTF-8 without byte order mark, which ends with a line.
+        text: the beginning of a file, as UTF-8 without byte order mark, ending with a complete line.
     """
     text = _beginning(text)
     found = _unescaped(text) or next(_readings(text), None) or _uneven(text) or next(_alone(text), ReadCsv())
@@ -65,7 +65,7 @@ def _readings(text: bytes) -> Iterator[ReadCsv]:
 
 
 def _alone(text: bytes) -> Iterator[ReadCsv]:
-    """Yield the ways to read a text as a single column."""
+    """Yield the dialects that read a text as a single column."""
     yield from _even(text, '"', is_alone=True)
     yield from _even(text, "", is_alone=True)
 
@@ -82,7 +82,7 @@ def _some(text: bytes, step: ReadCsv) -> list[Record]:
 
 
 def _even(text: bytes, quote: str, *, escape: str | None = None, is_alone: bool = False) -> Iterator[ReadCsv]:
-    """Yield the separators by which all records have the same number of values: several, or one where it is alone.
+    """Yield the separators by which all records have the same number of values: several, or one with `is_alone`.
 
     Args:
         text: the text.
@@ -129,7 +129,7 @@ def _is_quoted(text: bytes, step: ReadCsv) -> bool:
 
 
 def has_header(rows: Sequence[Sequence[str]]) -> bool:
-    """Return whether the first record has names: none of its cells is a number, a truth value or a time.
+    """Return whether the first record contains names: none of its cells is a number, a truth value or a time.
 
     Years are names if several of them are consecutive, as in the tables of statistical offices.
     """
@@ -156,7 +156,7 @@ def _is_value(cell: str) -> bool:
 
 
 def names_of(cells: Sequence[str]) -> list[str]:
-    """Return names of columns for the cells of a header: each of its own, and none empty.
+    """Return unique, non-empty column names for the cells of a header.
 
     Generated names differ from those of all other cells: otherwise the reader would reject the other cell.
     """

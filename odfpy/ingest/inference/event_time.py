@@ -1,4 +1,4 @@
-"""The event time of a source: the column with the time of an event, chosen by type and name."""
+"""The event time of a source: the column with the time of the event, chosen by type and name."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _OF_OTHER_THINGS: Final = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class FoundEventTime:
-    """The event time of a source, as far as its columns show.
+    """The inferred event time of a source.
 
     Attributes:
         column: the chosen column; None if there is none.
@@ -43,28 +43,28 @@ class FoundEventTime:
 def find_event_time(columns: Sequence[Column], rows: pa.Table) -> FoundEventTime:
     """Choose the event time among the columns of dates and timestamps.
 
-    Times of other things (birthdays, deadlines) and columns that are mostly null are never chosen, only listed.
+    Times of other things (birthdays, deadlines) and columns of mostly nulls are never chosen, only listed.
 
     Args:
         columns: columns of the source.
         rows: the sampled rows, in their types.
     """
-    times = [one for one in columns if isinstance(one.plain, odf.Date | odf.Timestamp)]
-    ranked = sorted(times, key=lambda one: (_rank(one.name), rows.column(one.name).null_count > 0))
-    fit = [one for one in ranked if _may_be_chosen(one, rows.column(one.name))]
+    times = [column for column in columns if isinstance(column.plain, odf.Date | odf.Timestamp)]
+    ranked = sorted(times, key=lambda column: (_rank(column.name), rows.column(column.name).null_count > 0))
+    fit = [column for column in ranked if _may_be_chosen(column, rows.column(column.name))]
     names = [column.name for column in columns]
     reserved = DEFAULT_VOCABULARY.event_time_column
     if reserved in names and any(time.name == reserved for time in times):
         fit = [time for time in times if time.name == reserved]  # its name makes it the event time anyway
     if not fit:
-        return FoundEventTime(None, tuple(one.name for one in ranked))
+        return FoundEventTime(None, tuple(column.name for column in ranked))
     best = fit[0]
-    others = tuple(one.name for one in ranked if one is not best)
+    others = tuple(column.name for column in ranked if column is not best)
     return FoundEventTime(best, others, rows.column(best.name).null_count)
 
 
 def is_of_changes(name: str) -> bool:
-    """Return whether the name of a time suggests that it is the time of a row's last change, which varies by change."""
+    """Return whether a name suggests the time of a row's last change, which differs between versions of the row."""
     return bool(set(words_of(name)) & _OF_CHANGES)
 
 

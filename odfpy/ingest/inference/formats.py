@@ -1,4 +1,4 @@
-"""The format of a sample: how to read it, found in its first bytes and its name, and where to cut it."""
+"""The format of a sample, inferred from its first bytes and its name, and the offset at which to cut it."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class FoundFormat:
 
     Attributes:
         read: the read step, still without a schema.
-        sample: cut to whole records.
+        sample: the sample, cut to whole records.
         remarks: uncertainties.
     """
 
@@ -67,14 +67,14 @@ class FoundFormat:
 
 
 def find_format(sample: Sample, scratch: Path) -> FoundFormat:
-    """Find out how to read a sample.
+    """Infer the read step for a sample.
 
     Args:
-        sample: unpacked, if it was packed.
-        scratch: a folder for its beginning, if it is too large.
+        sample: the unpacked sample.
+        scratch: folder for the beginning of a sample that is too large.
 
     Raises:
-        IngestError: there is nothing in it, or it is in none of the formats that can be read.
+        IngestError: the sample is empty, or its format is not supported.
     """
     head = sample.head(SAMPLE_BYTES + 1)
     if not head.strip(b"\0 \t\r\n\xef\xbb\xbf"):
@@ -160,7 +160,7 @@ def _step_for(text: bytes, sample: Sample, *, is_whole: bool) -> ReadStep:
 
 
 def _json_step(text: bytes, name: str, *, is_whole: bool) -> ReadStep | None:
-    """Return the read step of a document in JSON, None if it is none.
+    """Return the read step of a JSON document, or None if the text is not JSON.
 
     Raises:
         IngestError: the document has no objects that could be rows.
@@ -200,7 +200,7 @@ def _refuse_other_items(document: str, name: str) -> None:
 
 
 def _step_of_beginning(text: bytes, *, is_whole: bool) -> ReadStep | None:
-    """Return the step for a document whose first value is truncated or broken."""
+    """Return the read step for a document whose first value is truncated or broken."""
     if is_whole:
         return ReadNdJson() if text.lstrip()[1:].lstrip()[:1] in (b'"', b"}") else None
     if re.search(rb'"type"\s*:\s*"FeatureCollection"', text[:4096]):
@@ -249,9 +249,9 @@ def _cut(step: ReadStep, text: bytes, path: Path, name: str) -> bytes:
     """Return the complete records at the beginning of a text, as a file of the same format; nothing if there are none.
 
     Args:
-        step: the format.
-        text: as UTF-8.
-        path: a file with the text.
+        step: the read step.
+        text: the text, as UTF-8.
+        path: path of a file with the same text.
         name: name of the file in messages.
     """
     if isinstance(step, ReadCsv):

@@ -47,7 +47,7 @@ from odfpy.ingest.read import FilePart, read_part
 from odfpy.ingest.read.part import WHOLE
 
 SHOWN_ROWS: Final = 10
-"""Rows that are shown as they would be."""
+"""Number of rows to show as a preview of the dataset."""
 
 _MAX_LAST_SIZE: Final = 64 << 20
 _DATED: Final = (
@@ -64,19 +64,19 @@ class Findings:
 
     Attributes:
         fetch: the fetch step.
-        prepare: how it is unpacked.
-        read: format and schema.
+        prepare: the prepare steps.
+        read: the read step, with its schema.
         columns: data columns, in order.
         left_out: fields that cannot become columns.
         rows: number of sampled rows.
         sample: the sampled rows, as a file.
-        part: the part of that file.
+        part: the sampled part of that file.
         is_whole: whether the sample is the whole input.
-        event_time: the column with the time of an event.
+        event_time: the column with the time of the event.
         keys: candidates for primary keys.
         choice: the merge strategy.
         others: the alternative strategies.
-        vocabulary: names of system columns that are not the usual ones.
+        vocabulary: names of system columns that differ from the defaults.
         remarks: uncertainties.
     """
 
@@ -102,7 +102,7 @@ def infer(step: FetchUrl | FetchFilesGlob, context: FetchContext, limits: Unpack
 
     Args:
         step: the fetch step.
-        context: the circumstances; its scratch folder has the sample afterwards.
+        context: the context of the fetch; its scratch folder contains the sample afterwards.
         limits: limits on unpacked output.
 
     Raises:
@@ -142,7 +142,7 @@ def infer(step: FetchUrl | FetchFilesGlob, context: FetchContext, limits: Unpack
 
 
 def _remarks_on_last(read: ReadStep, fetched: Sample, context: FetchContext, limits: UnpackLimits) -> tuple[str, ...]:
-    """Return why the last of several files cannot be read like the first: sources change over the years."""
+    """Return a remark if the last of several files cannot be read like the first: sources change over the years."""
     if fetched.last is None:
         return ()
     scratch = context.scratch / "last"
@@ -165,7 +165,7 @@ def first_rows(
     Args:
         source: the source from its manifest.
         vocabulary: names of the system columns.
-        found: the findings; the sample still exists.
+        found: the findings; their sample must still exist.
         now: the time of the ingest.
         scratch: a folder for the slice that is never committed.
 
@@ -200,11 +200,11 @@ def _declared(found: FoundColumns, event_time: FoundEventTime, choice: Choice) -
     return tuple(replace(column, type=column.plain) if column.name in required else column for column in found.columns)
 
 
-# --- Times and names that the data does not have ---------------------------------------------------------------------
+# --- Event time and system columns -----------------------------------------------------------------------------------
 
 
 def _event_time_source(step: FetchUrl | FetchFilesGlob, sample: Sample) -> EventTimeSource:
-    """Return where rows get their event time from: the names of files, if all have one, or when they were changed."""
+    """Return the source of event times: the names of the files if all have a date, else the modification times."""
     if isinstance(step, FetchFilesGlob):
         for source in _DATED:
             if all(_is_dated(source, name) for name in sample.names):
@@ -231,7 +231,7 @@ def _timed(step: FetchUrl | FetchFilesGlob, sample: Sample, now: Timestamp) -> S
 
 
 def _vocabulary(names: Sequence[str], event_time: str | None) -> SetVocab | None:
-    """Return names for system columns where the data has them already, and the name of its event time."""
+    """Return new names for system columns whose default names occur in the data, and the name of the event time."""
     usual = DEFAULT_VOCABULARY
     wanted = {
         "offset_column": usual.offset_column,

@@ -30,7 +30,7 @@ class Key:
 
     Attributes:
         columns: names of the columns; several if fewer do not suffice, or only by chance.
-        is_named: whether the name of one suggests an identifier.
+        is_named: whether a column's name suggests an identifier.
     """
 
     columns: tuple[str, ...]
@@ -49,12 +49,13 @@ def find_keys(columns: Sequence[Column], rows: pa.Table, event_time: str | None)
         return ()
     fit = [column for column in columns if _may_be_key(column, rows.column(column.name))]
     order = {
-        one.name: (_rank(one.name), not isinstance(one.plain, odf.String), number) for number, one in enumerate(fit)
+        column.name: (_rank(column.name), not isinstance(column.plain, odf.String), number)
+        for number, column in enumerate(fit)
     }
-    fit.sort(key=lambda one: order[one.name])
-    alone = [one.name for one in fit if _is_unique(rows, (one.name,))]
+    fit.sort(key=lambda column: order[column.name])
+    alone = [column.name for column in fit if _is_unique(rows, (column.name,))]
     found = [Key((name,), _rank(name) < _UNNAMED) for name in alone if name != event_time]
-    rest = [one.name for one in fit if one.name not in alone][:_MAX_COLUMNS]
+    rest = [column.name for column in fit if column.name not in alone][:_MAX_COLUMNS]
     found += _together(rows, rest, event_time)
     if event_time is not None and event_time in alone:
         found.append(Key((event_time,), is_named=False))
@@ -76,19 +77,19 @@ def _rank(name: str) -> int:
 
 
 def names_events(name: str) -> bool:
-    """Return whether a column by its name has numbers of events: `id` and `trade_id`, but not `isin` or `city_id`."""
+    """Return whether a name suggests an identifier of events: `id` and `trade_id`, but not `isin` or `city_id`."""
     words = words_of(name)
     return words[-1:] != [] and words[-1] in _OWN and all(word in _EVENTS for word in words[:-1])
 
 
 def _may_be_key(column: Column, values: pa.ChunkedArray) -> bool:
-    """Return whether values are non-null and compare exactly; amounts of money are no identifiers."""
+    """Return whether a column has no nulls and its values compare exactly; amounts of money are never identifiers."""
     kinds = odf.Float16 | odf.Float32 | odf.Float64 | odf.List | odf.Struct | odf.Map | odf.Bool | odf.Binary
     return not values.null_count and not isinstance(column.plain, kinds) and not is_money(column.name)
 
 
 def _together(rows: pa.Table, names: Sequence[str], event_time: str | None) -> Iterator[Key]:
-    """Yield unique pairs, those with the event time first; then the event time with two others."""
+    """Yield unique pairs, first those with the event time; then the event time combined with two other columns."""
     times = [event_time] if event_time in names else []
     others = [name for name in names if name != event_time]
     pairs = [*((str(time), name) for time in times for name in others), *combinations(others, 2)]

@@ -31,7 +31,7 @@ from odfpy.ingest.prepare.decompress import decompress
 from odfpy.ingest.templates import expand, without_secrets
 
 SAMPLE_BYTES: Final = 8 << 20
-"""Bytes of text that are inspected; types and keys are inferred from these alone."""
+"""Maximum bytes of text that are inspected to infer types and keys."""
 
 _BLOCK: Final = 1 << 20
 _MAX_FILES: Final = 10_000
@@ -47,11 +47,11 @@ class Sample:
     """A file with the first bytes of an input, or all of them.
 
     Attributes:
-        path: where the bytes are.
+        path: path of the file.
         name: name of the input in messages, without secrets.
         event_time: event time of rows without one.
         is_whole: whether the sample is the whole input.
-        names: names of all inputs, of a source that may have several.
+        names: names of all inputs, if the source can have several.
         last: the last of several inputs.
     """
 
@@ -93,8 +93,8 @@ def take_sample(step: FetchUrl | FetchFilesGlob, context: FetchContext) -> Sampl
     with closing(fetch(step, context)) as inputs:
         found = list(islice(inputs, _MAX_FILES))
     if found:
-        first, *others = (Sample(one.path, one.name, one.event_time) for one in found)
-        return replace(first, names=tuple(one.name for one in found), last=others[-1] if others else None)
+        first, *others = (Sample(fetched.path, fetched.name, fetched.event_time) for fetched in found)
+        return replace(first, names=tuple(fetched.name for fetched in found), last=others[-1] if others else None)
     raise FetchError(f"No data at {without_secrets(step.url if isinstance(step, FetchUrl) else step.path)}")
 
 
@@ -150,10 +150,10 @@ def _receive(read: Callable[[int], bytes], file: BinaryIO) -> bool | None:
 
 
 def unpacked(sample: Sample, scratch: Path, limits: UnpackLimits) -> tuple[tuple[PrepStep, ...], Sample]:
-    """Return the prepare steps that a compressed file needs, and the sample as they leave it.
+    """Return the prepare steps that a compressed file needs, and the unpacked sample.
 
     Args:
-        sample: as fetched.
+        sample: the fetched sample.
         scratch: folder for unpacked files.
         limits: limits on unpacked output.
 
@@ -203,7 +203,7 @@ def _some(names: Sequence[str]) -> str:
 
 
 def _unpack_beginning(step: PrepDecompress, sample: Sample, target: Path, limits: UnpackLimits) -> bool:
-    """Unpack as much as is inspected; return whether that is all."""
+    """Unpack only as much as is inspected; return whether that is the whole input."""
     few = replace(limits, max_bytes=min(limits.max_bytes, SAMPLE_BYTES))
     try:
         decompress(step, sample.path, target, sample.name, few)

@@ -24,7 +24,7 @@ _MANY_ROWS: Final = 20
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """A merge strategy and when it is the right one."""
+    """A merge strategy, and the reason for it or the case in which it is right."""
 
     strategy: MergeStrategy
     reason: str
@@ -39,10 +39,10 @@ def choose_strategy(
     if nothing distinguishes rows.
 
     Args:
-        keys: candidates, the better ones first.
+        keys: candidate keys, better ones first.
         columns: columns of the source.
         rows: number of sampled rows.
-        event_time: the column of the event time, if there is one.
+        event_time: the inferred event time.
     """
     key = _choose_key(keys, columns, rows, event_time)
     candidate = key or (keys[0].columns if keys else tuple(column.name for column in columns[:1]))
@@ -77,7 +77,7 @@ def _choose_key(
 
 
 def _choose_key_of_events(keys: Sequence[Key], rows: int, time: str) -> tuple[str, ...] | None:
-    """Return the time, a key with it, or it beside another column."""
+    """Return the time alone, the time with a candidate key, or the time with another column."""
     with_time = [key.columns for key in keys if time in key.columns and len(key.columns) > 1]
     without_time = [key.columns[0] for key in keys if len(key.columns) == 1 and key.columns[0] != time]
     is_unique = any(key.columns == (time,) for key in keys)

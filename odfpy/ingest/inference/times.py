@@ -54,7 +54,7 @@ def written_times(texts: Mapping[str, pa.ChunkedArray], known: Mapping[str, Infe
 
     Args:
         texts: columns of text, by name.
-        known: guesses so far; a file with times as RFC 3339 has them has no other ones of that kind.
+        known: guesses so far. If a column already has times in RFC 3339, no other format of that type is searched.
     """
     guesses: dict[str, InferredType] = {}
     formats: dict[type, str | None] = {}
@@ -102,7 +102,7 @@ def _fitting(column: pa.ChunkedArray, wanted: DataType, candidates: tuple[str, .
 
 
 def _chosen(texts: Mapping[str, pa.ChunkedArray], possible: Mapping[str, list[str]], wanted: DataType) -> str | None:
-    """Return the format that most columns have, among those that are the only reading of some column."""
+    """Return the format that fits most columns, among those that are unambiguous for at least one column."""
     certain = Counter(
         form for name, found in possible.items() if _is_one_reading(texts[name], found, wanted) for form in found[:1]
     )

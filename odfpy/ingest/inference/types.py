@@ -34,11 +34,11 @@ MOMENT: Final = odf.Timestamp(odf.TimeUnit.MILLISECOND, "UTC")
 
 @dataclass(frozen=True, slots=True)
 class InferredType:
-    """The type of a column, as far as its values show.
+    """The inferred type of a column.
 
     Attributes:
-        type: never an Option.
-        remark: why it is this one, where that is not plain.
+        type: the type, never an Option.
+        remark: reason for the type, if it is not obvious.
     """
 
     type: DataType
@@ -51,7 +51,7 @@ def words_of(name: str) -> list[str]:
 
 
 def is_money(name: str) -> bool:
-    """Return whether a column by its name has amounts of money, for which binary floats are too coarse."""
+    """Return whether a column's name suggests amounts of money, for which binary floats are too imprecise."""
     return any(_MONEY.fullmatch(word) for word in words_of(name))
 
 
@@ -85,7 +85,7 @@ def guess_type(texts: pa.ChunkedArray, name: str = "") -> InferredType:
 
 
 def _is_fractional(texts: pa.ChunkedArray) -> bool:
-    """Return whether texts are numbers that floats represent exactly; words such as `inf` alone are none."""
+    """Return whether texts are numbers that floats represent exactly. Words alone, such as `inf`, are not numbers."""
     return fits(texts, odf.Float64()) and _any(texts, "[0-9]") and not _any(texts, _LONG)
 
 
@@ -118,7 +118,7 @@ def fits(texts: pa.ChunkedArray, wanted: DataType, formats: TimeFormats = DEFAUL
 
 
 def null_marker(columns: Iterable[pa.ChunkedArray]) -> str | None:
-    """Return the marker of null in a file, if it turns text columns into columns of numbers or times.
+    """Return the marker of null in a file, if without it text columns become columns of numbers or times.
 
     A file has only one marker, so there is none if the empty text is already used as such.
     """
@@ -129,7 +129,7 @@ def null_marker(columns: Iterable[pa.ChunkedArray]) -> str | None:
 
 
 def marker_in(column: pa.ChunkedArray) -> str | None:
-    """Return the text without which a text column has numbers or times."""
+    """Return the text that keeps a text column from being a column of numbers or times."""
     if column.null_count == len(column):
         return None
     for marker in _MARKERS:

@@ -1,1 +1,1 @@
-"""Lanes: where the parts of an ingest run. See the decision record `docs/adr/0008-two-lanes.md`."""
+"""Lanes: the part of an ingest that can run in this process or on Spark (docs/adr/0008-two-lanes.md)."""

@@ -21,7 +21,7 @@ def ingest_on_spark(engine: SparkEngine, request: LaneRequest, folder: Path) -> 
     """Convert a file to data slices in the engine's worker.
 
     Args:
-        engine: where to.
+        engine: the engine.
         request: the request.
         folder: folder of `request.out`, which is emptied if the worker crashes.
 

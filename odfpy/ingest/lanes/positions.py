@@ -11,7 +11,7 @@ import pyarrow as pa
 from odfpy.ingest.lanes.source import open_table
 
 PLACES: Final = pa.schema([("op", pa.int32()), ("pos", pa.int64())])
-"""Of the files of `MergedPositions`."""
+"""Schema of the files of `MergedPositions`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,8 +20,8 @@ class MergedPositions:
 
     Attributes:
         paths: the files, in order.
-        sizes: rows of each.
-        counts: rows of each operation.
+        sizes: number of rows in each file.
+        counts: number of rows by operation.
     """
 
     paths: tuple[str, ...]
@@ -30,11 +30,11 @@ class MergedPositions:
 
     @property
     def rows(self) -> int:
-        """Return how many there are."""
+        """The number of rows."""
         return sum(self.sizes)
 
     def between(self, start: int, stop: int) -> pa.Table:
-        """Return those from one rank to another: `op` (int32) and `pos` (int64)."""
+        """Return the rows of a range of ranks, with columns `op` (int32) and `pos` (int64)."""
         starts = np.cumsum([0, *self.sizes])
         parts = []
         for path, first, size in zip(self.paths, starts, self.sizes, strict=False):
@@ -44,7 +44,7 @@ class MergedPositions:
         return pa.concat_tables(parts)
 
     def first_of(self, operation: int, most: int) -> pa.Array:
-        """Return the positions of the first rows with an operation, that many at most."""
+        """Return the positions of the first `most` rows with an operation."""
         found: list[pa.Array] = []
         for path in self.paths:
             places = open_table(path)
@@ -55,7 +55,7 @@ class MergedPositions:
         return pa.concat_arrays(found) if found else pa.array([], pa.int64())
 
     def operation_at(self, rank: int) -> int:
-        """Return the operation of one row."""
+        """Return the operation of the row with a rank."""
         operation: int = self.between(rank, rank + 1).column("op")[0].as_py()
         return operation
 

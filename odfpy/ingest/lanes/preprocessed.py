@@ -1,4 +1,4 @@
-"""Preprocessing of an input that may not fit into memory: rows go from file to file.
+"""Preprocessing of an input that may not fit into memory: rows are passed in files.
 
 The engine gets the rows in an Arrow file that is mapped into memory, and writes its result to another one. Its own
 memory use depends on the query: row-by-row queries only need a few batches.
@@ -61,7 +61,7 @@ def _rows(request: LaneRequest, folder: Path) -> Iterator[pa.Table]:
     for part in source.parts:
         try:
             table = source.rows(request, part, rows)
-        except Incomplete:  # the following parts were cut in the wrong place
+        except Incomplete:  # the following parts were cut at the wrong position
             yield source.rows(request, FilePart(part.start), rows)
             return
         yield table

@@ -18,10 +18,10 @@ from odfpy.ingest.retractions import RetractionLimit
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LaneRequest:
-    """An ingest; what is not explained is as for `odfpy.ingest.pipeline.ingest_rows`.
+    """An ingest. Fields without a description are parameters of `odfpy.ingest.pipeline.ingest_rows`.
 
     Attributes:
-        read: how to read the file; None for an Arrow file of rows that have been read and preprocessed.
+        read: the read step; None for an Arrow file of rows that have been read and preprocessed.
         path: the file.
         name: name of the file in messages.
         part_bytes: approximate bytes of the parts in which the file is read.
@@ -50,7 +50,7 @@ class LaneRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LaneResult:
-    """The result of a lane; see `odfpy.ingest.pipeline.IngestedData`. `slice_files` tells where the slices are."""
+    """The result of a lane; see `odfpy.ingest.pipeline.IngestedData`. `slice_files` returns the paths of the slices."""
 
     slices: tuple[SliceInfo, ...]
     schema: DataSchema | None

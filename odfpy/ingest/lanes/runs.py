@@ -34,7 +34,7 @@ from odfpy.ingest.read import FilePart
 from odfpy.ingest.read.files import Incomplete
 
 SAMPLE_STEP: Final = 4_096
-"""Rows between two that are sampled."""
+"""Every `SAMPLE_STEP`th row is sampled."""
 
 _GIVEN, _OPERATION = "\0given", "\0op"
 
@@ -49,7 +49,7 @@ class Run:
         schema: schema of the dataset including these rows, None if they determine none.
         sample: event times of every `SAMPLE_STEP`th row, from the first on, as numbers.
         untimed: number of rows without an event time.
-        lacking: number of those whose input has the column; see `count_null_event_times`.
+        lacking: number of those rows whose input has the column; see `count_null_event_times`.
         cut: number of times finer than a millisecond, by column, if there are any.
     """
 
@@ -109,7 +109,7 @@ def _make_run(request: LaneRequest, rows: pa.Table, path: str, first_row: int) -
 
 
 def sorted_rows(rows: pa.Table, event_time: str) -> pa.Table:
-    """Sort rows by event time; ties keep their order."""
+    """Return rows sorted by event time; rows with equal times keep their order."""
     order = time_order(rows.column(event_time))
     if order is None:
         return rows
@@ -170,7 +170,7 @@ def gather_runs(runs: list[Run], positions: npt.NDArray[np.int64], names: list[s
     """Return rows by their positions in the input, in the given order; one run is in memory at a time.
 
     Args:
-        runs: all, in the order of the input, not sorted.
+        runs: all runs, unsorted, in the order of the input.
         positions: positions in the input.
         names: names of the requested columns.
     """

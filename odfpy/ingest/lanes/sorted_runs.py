@@ -24,11 +24,11 @@ class SortedRuns:
     """The rows of sorted runs by rank; of rows with equal times, those of the earlier run come first."""
 
     def __init__(self, runs: Sequence[Run], event_time: str) -> None:
-        """Return the runs.
+        """Open the runs.
 
         Args:
             runs: non-empty runs, in the order of the input.
-            event_time: name of its column.
+            event_time: name of the event time column.
         """
         self._runs = runs
         self._event_time = event_time
@@ -36,7 +36,7 @@ class SortedRuns:
         self._last: tuple[int, _Places] | None = None
 
     def rows(self, start: int, stop: int) -> pa.Table:
-        """Return the rows from one rank to another, in order."""
+        """Return the rows of a range of ranks, in order."""
         first = self._last[1] if self._last is not None and self._last[0] == start else self.places(start)
         last = self.places(stop)
         self._last = stop, last
@@ -48,7 +48,7 @@ class SortedRuns:
         return sorted_rows(pa.concat_tables(stretches), self._event_time)
 
     def places(self, rank: int) -> _Places:
-        """Return how many rows of each run are among the first `rank` rows of all."""
+        """Return the number of rows of each run that are among the first `rank` rows of all runs."""
         low, high = self._between(rank)
         starts = np.array([np.searchsorted(run.sample, low, side="left") - 1 for run in self._runs]) * SAMPLE_STEP
         starts = np.maximum(starts, 0)
@@ -85,7 +85,7 @@ class SortedRuns:
 
     @cached_property
     def _sampled(self) -> tuple[_Places, _Places, _Places]:
-        """Return all sampled times, ascending, with the minimum and maximum number of rows up to each."""
+        """All sampled times, ascending, with the minimum and maximum number of rows up to each."""
         times = np.unique(np.concatenate([run.sample for run in self._runs]))
         least, most = np.zeros(len(times), np.int64), np.zeros(len(times), np.int64)
         for run in self._runs:

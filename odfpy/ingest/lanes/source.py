@@ -64,7 +64,7 @@ class SplittableInput:
 
         Args:
             request: the ingest.
-            part: which.
+            part: the part to read.
             first_row: rows of the input before the part, for messages.
 
         Raises:

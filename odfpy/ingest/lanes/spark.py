@@ -1,11 +1,11 @@
-"""The Spark lane, as it runs in the engine's worker: the parts of an ingest are tasks over parts of the input.
+"""The Spark lane, as it runs in the engine's worker: each step of an ingest is a set of tasks over parts of the input.
 
-1. cut     the input into parts that can be read by themselves
-2. read    one task a part: read, check, make uniform, write a run (`runs`)
-3. merge   for strategies with a key, in Spark SQL: which rows, with which operations, in which order (`spark_merge`)
+1. cut     the input into parts that can be read independently
+2. read    one task per part: read, check, normalize, write a run (`runs`)
+3. merge   for strategies with a key, in Spark SQL: the rows of the result, their operations and order (`spark_merge`)
 4. write   one task per slice: its rows from all runs and, for retractions and corrections, from the dataset's slices
 
-Rows never pass through Spark: they go from Arrow files to Arrow files, so that every value stays unchanged. No task
+Rows never pass through Spark: they are copied between Arrow files, so that every value stays unchanged. No task
 holds more than its part, or a few row groups of its slice.
 """
 
@@ -64,11 +64,11 @@ T = TypeVar("T")
 R = TypeVar("R")
 
 _ROWS_AT_ONCE = 1 << 17
-"""Rows that are picked at a time, so that wide rows do not fill the memory."""
+"""Number of rows that are picked at a time, so that wide rows do not fill the memory."""
 
 
 def ingest(spark: SparkSession, arguments: str) -> str:
-    """Return the job: a `LaneRequest` as JSON, answered by a `LaneResult`.
+    """Run the job: take a `LaneRequest` as JSON, and return a `LaneResult` as JSON.
 
     Raises:
         OdfError: as `odfpy.ingest.pipeline.ingest_rows`.
@@ -222,7 +222,7 @@ class _Lane:
         return result
 
     def _tasks(self, work: Callable[[T], R], items: Sequence[T]) -> list[R]:
-        """Run the items as Spark tasks, one each; the results in order."""
+        """Run each item as a Spark task; return the results in order."""
         if not items:
             return []
         results: list[R] = self._spark.sparkContext.parallelize(items, len(items)).map(work).collect()
@@ -304,7 +304,7 @@ class _WritePicked:
             yield operations, self._picked(operations, chosen.column("pos").to_numpy())
 
     def _picked(self, operations: pa.Array, positions: Any) -> pa.Table:
-        """New rows for +A and +C, old rows for -R and -C."""
+        """Return the rows at positions: new rows for +A and +C, old rows for -R and -C."""
         made = made_columns(self.request.vocab)
         names = [field.name for field in self.schema.fields if field.name not in made]
         is_old = np.isin(operations.to_numpy(), [1, 2]) & self.looks_up
@@ -320,7 +320,7 @@ class _WritePicked:
 
 
 def made_columns(vocab: DatasetVocabulary) -> set[str]:
-    """Return columns of a slice that the input does not have."""
+    """Return the columns of a slice that are not part of the input."""
     return set(vocab.changelog_columns)
 
 

@@ -50,12 +50,12 @@ class SparkMerge:
         """Prepare the relations.
 
         Args:
-            spark: a session of its own.
+            spark: a session that no other job uses.
             request: the ingest.
-            runs: runs in the order of the input.
-            schema: schema of the dataset with these rows.
-            plan: plan of the merge.
-            folder: where the tasks write.
+            runs: the runs, in the order of the input.
+            schema: schema of the dataset including these rows.
+            plan: the plan of the merge.
+            folder: folder for the files of the tasks.
         """
         self._spark = spark
         self._folder = folder
@@ -70,7 +70,7 @@ class SparkMerge:
             spark.sql(self._state()).createOrReplaceTempView("state")
 
     def repeated(self) -> RepeatedKeys:
-        """Return which keys occur more than once."""
+        """Return the keys that occur more than once."""
         if not self.plan.keys:
             return RepeatedKeys(0, 0, 0)
         query = f"SELECT COUNT(*), SUM(repeats - 1), MIN(first_pos) FROM ({repeated_keys(self.plan.shape)}) AS repeated"
@@ -103,12 +103,12 @@ class SparkMerge:
         return f"SELECT * FROM history WHERE op IN (0, 3) AND pos IN (SELECT MAX(pos) FROM history GROUP BY {keys})"
 
 
-# --- What the tasks read ---------------------------------------------------------------------------------------------
+# --- Relations that the tasks read -----------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
 class _New:
-    """`new`, of one run."""
+    """The relation `new` for one run."""
 
     run: Run
     first: int
@@ -120,7 +120,7 @@ class _New:
 
 @dataclass(frozen=True, slots=True)
 class _History:
-    """The part of the rows of one slice that the merge needs."""
+    """The columns of one slice that the merge needs."""
 
     path: str
     schema: DataSchema
@@ -136,7 +136,7 @@ class _History:
 
 
 def _roles(plan: MergePlan, request: LaneRequest) -> dict[str, str]:
-    """Return names of columns by role."""
+    """Return the names of columns by role."""
     return {
         "pos": request.vocab.offset_column,
         "op": request.vocab.operation_type_column,
@@ -157,7 +157,7 @@ def _history(table: pa.Table, columns: dict[str, str], schema: DataSchema) -> pa
 
 
 class _Reader:
-    """A reader of the rows that a task gets of its source."""
+    """Spark function that yields the rows of the sources that a task is assigned."""
 
     def __init__(self, sources: tuple[_New | _History, ...]) -> None:
         self._sources = sources
@@ -169,7 +169,7 @@ class _Reader:
 
 
 class _PlaceWriter:
-    """Writes the positions of a partition, and returns their number."""
+    """Spark function that writes the positions of a partition, and returns the number of rows by operation."""
 
     def __init__(self, folder: str) -> None:
         self._folder = folder
@@ -191,11 +191,11 @@ class _PlaceWriter:
         )
 
 
-# --- Types that Spark has --------------------------------------------------------------------------------------------
+# --- Types of Spark --------------------------------------------------------------------------------------------------
 
 
 def _in_spark_types(table: pa.Table) -> pa.Table:
-    """Return values in Spark's types, one to one and in the same order."""
+    """Return the values converted to types that Spark has; the conversion is one to one and keeps their order."""
     columns = []
     for column in table.columns:
         wanted = _spark_type(column.type)

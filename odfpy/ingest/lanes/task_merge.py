@@ -1,7 +1,7 @@
 """The merge of the Spark lane when all tasks run on one machine: its SQL runs in the database of the local lane.
 
-Spark would sort keys into files and read them again, twice, on the same disk. The database joins them in memory as long
-as it fits, and spills the rest; its memory is limited. The result is that of `spark_merge`.
+Spark would sort the keys into files and read them again, twice, on the same disk. The database joins them within its
+memory limit, and spills the remaining ones. The result equals that of `spark_merge`.
 """
 
 # ruff: noqa: S608  (SQL is made of roles)
@@ -57,7 +57,7 @@ class TaskMerge:
     folder: str
 
     def repeated(self) -> RepeatedKeys:
-        """Return which keys occur more than once."""
+        """Return the keys that occur more than once."""
         if not self.plan.keys:
             return RepeatedKeys(0, 0, 0)
         query = f"SELECT COUNT(*), SUM(repeats - 1), MIN(first_pos) FROM ({repeated_keys(self.plan.shape)}) AS repeated"
@@ -86,7 +86,7 @@ class TaskMerge:
         )
 
     def warn_conflicting_rows(self, places: MergedPositions) -> tuple[DataWarning, ...]:
-        """Return the warning on keys that a ledger knows with different values; reads history and the dropped rows."""
+        """Return a warning about keys that a ledger has with other values; reads the history and the dropped rows."""
         taken = places.between(0, places.rows).column("pos").to_numpy() if places.rows else np.empty(0, np.int64)
         left_out = others(taken, sum(run.rows for run in self.runs))
         state = ScannedState([Path(path) for path in self.request.slices], self.schema, self.request.vocab)
@@ -122,7 +122,7 @@ class TaskMerge:
 
     @contextmanager
     def _database(self) -> Iterator[tuple[duckdb.DuckDBPyConnection, ScannedState]]:
-        """A database with `new`, and the state of the dataset."""
+        """Provide a database with the relation `new`, and the state of the dataset."""
         state = ScannedState([Path(path) for path in self.request.slices], self.schema, self.request.vocab)
         with database(scratch=Path(self.folder) / "database", memory=_MEMORY, diagnose=state.check) as db:
             first = 0

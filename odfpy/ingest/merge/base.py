@@ -10,7 +10,7 @@ and back afterwards:
 | | `op` | operation type of the row, for strategies that take operations |
 | | `t` | event time; that of the source if the row had none |
 | | `given` | whether the row has its own event time |
-| `state` | `pos` | identifies the old row for the lane, such as its offset, unique |
+| `state` | `pos` | identifies the old row for the lane, for example by offset; unique |
 | | `t` | event time |
 | both | `k0`, `k1`... | the primary key |
 | | `v0`, `v1`... | other columns to compare |
@@ -19,8 +19,8 @@ and back afterwards:
 Keys and compared columns are of the same type in both relations.
 
 The result has `op` (0 to 3), `pos` (of the row in `new` for +A and +C, of the row in `state` for -R and -C, except
-where all rows come from `new`), the columns to order by, and those carried. Equality follows both engines: NaN equals
-NaN and 0.0 equals -0.0, also inside lists and structs.
+if all rows come from `new`), the columns to order by, and the carried columns. Equality is that of both engines: NaN
+equals NaN and 0.0 equals -0.0, also inside lists and structs.
 """
 
 # ruff: noqa: S608  (SQL is made of roles and quoted names)
@@ -60,17 +60,17 @@ class MergeShape:
 
     @property
     def key_columns(self) -> tuple[str, ...]:
-        """`k0`, `k1`..."""
+        """Names of the key columns: `k0`, `k1`..."""
         return tuple(f"k{i}" for i in range(self.keys))
 
     @property
     def value_columns(self) -> tuple[str, ...]:
-        """`v0`, `v1`..."""
+        """Names of the compared columns: `v0`, `v1`..."""
         return tuple(f"v{i}" for i in range(self.compared))
 
     @property
     def carried_columns(self) -> tuple[str, ...]:
-        """`c0`, `c1`..."""
+        """Names of the carried columns: `c0`, `c1`..."""
         return tuple(f"c{i}" for i in range(self.carried))
 
 
@@ -79,7 +79,7 @@ class Merge(Protocol):
 
     @property
     def needs_state(self) -> StateNeed:
-        """Return which part of `state` the query reads."""
+        """The part of the state that the query reads."""
 
     @property
     def takes_operations(self) -> bool:
@@ -89,11 +89,11 @@ class Merge(Protocol):
         """Return the merge as a query over `new` and `state`, in no particular order."""
 
     def order(self, shape: MergeShape) -> tuple[str, ...]:
-        """Return columns of the result that new offsets follow, ascending; together they are unique."""
+        """Return the columns that determine the order of new offsets, ascending; together they are unique."""
 
 
 def select(columns: Iterable[str]) -> str:
-    """Return a list of expressions, one a line."""
+    """Return a list of expressions, one per line."""
     return ",\n  ".join(columns)
 
 
@@ -101,7 +101,7 @@ def equal_keys(shape: MergeShape, left: str, right: str) -> str:
     """Return the join condition of two relations.
 
     Args:
-        shape: the number of key columns.
+        shape: the columns of the merge.
         left: name of one relation.
         right: name of the other.
     """
@@ -111,7 +111,7 @@ def equal_keys(shape: MergeShape, left: str, right: str) -> str:
 def is_changed(shape: MergeShape) -> str:
     """Return the condition that `new` differs from `state`, in parentheses: precedence differs between engines.
 
-    A default event time is no change.
+    An event time that was only filled in from the source is not a change.
     """
     changes = [f"(new.{value} IS DISTINCT FROM state.{value})" for value in shape.value_columns]
     if shape.compares_event_time:
@@ -124,10 +124,10 @@ APPEND, RETRACT, CORRECT = 0, 1, 2
 
 
 def changes_to_operations(shape: MergeShape, kind: str, join: str) -> str:
-    """Return a query for one row per operation, given one row per changed key: a correction becomes -C and +C.
+    """Return a query with one row per operation, given one row per changed key: a correction becomes -C and +C.
 
     Args:
-        shape: columns of the merge.
+        shape: the columns of the merge.
         kind: expression for the kind of change.
         join: everything from FROM on, with relations `new` and `state`, for the keys that changed.
     """
@@ -171,11 +171,11 @@ def order_by_time() -> tuple[str, ...]:
 
 
 def order_clause(merge: Merge, shape: MergeShape) -> str:
-    """Return the order of new offsets as SQL, with explicit null ordering: the default differs between engines."""
+    """Return the ORDER BY clause of new offsets, with explicit null ordering: the default differs between engines."""
     return "ORDER BY " + ", ".join(f"{column} ASC NULLS FIRST" for column in merge.order(shape))
 
 
 def repeated_keys(shape: MergeShape) -> str:
-    """Return a query for the keys that `new` has more than once: position of their first row, and number of rows."""
+    """Return a query for keys that occur repeatedly in `new`: position of the first row, and number of rows."""
     keys = ", ".join(f"new.{key}" for key in shape.key_columns)
     return f"SELECT MIN(new.pos) AS first_pos, COUNT(*) AS repeats\nFROM new GROUP BY {keys} HAVING COUNT(*) > 1"

@@ -1,4 +1,4 @@
-"""ChangelogStream: the input is a changelog already."""
+"""ChangelogStream: the input already is a changelog."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Ledger: rows whose key was never seen are new events."""
+"""Ledger: rows whose key has not been seen before are new events."""
 
 # ruff: noqa: S608  (SQL is made of roles and quoted names)
 
@@ -19,6 +19,6 @@ class LedgerMerge(AppendMerge):
     needs_state: StateNeed = StateNeed.SEEN_KEYS
 
     def sql(self, shape: MergeShape) -> str:
-        """Return the query for rows in `new` that are not in `state`."""
+        """Return the query for rows of `new` whose key is not in `state`."""
         every_row = AppendMerge.sql(self, shape)
         return f"{every_row}\nWHERE NOT EXISTS (SELECT 1 FROM state WHERE {equal_keys(shape, 'state', 'new')})"

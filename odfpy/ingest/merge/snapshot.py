@@ -1,4 +1,4 @@
-"""Snapshot: the input is the full new state; the difference to the current state are the events."""
+"""Snapshot: the input is the full new state; its differences to the current state are the events."""
 
 from __future__ import annotations
 
@@ -33,5 +33,5 @@ class SnapshotMerge:
         )
 
     def order(self, shape: MergeShape) -> tuple[str, ...]:
-        """Key, then operation."""
+        """Order by key, then operation."""
         return order_by_key(shape)

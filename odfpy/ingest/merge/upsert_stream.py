@@ -20,9 +20,9 @@ from odfpy.values import dataclass
 
 @dataclass(frozen=True, slots=True)
 class UpsertStreamMerge:
-    """Of the rows of a key the last one counts: `op` 1 retracts, any other upserts.
+    """The last row of each key decides: `op` 1 retracts it, any other value upserts it.
 
-    Rows that change nothing and retractions of keys that are not there are dropped.
+    Rows that change nothing, and retractions of keys that do not exist, are dropped.
     """
 
     needs_state: StateNeed = StateNeed.CURRENT_ROWS
@@ -42,5 +42,5 @@ class UpsertStreamMerge:
         )
 
     def order(self, shape: MergeShape) -> tuple[str, ...]:
-        """Key, then operation."""
+        """Order by key, then operation."""
         return order_by_key(shape)

@@ -1,8 +1,8 @@
 """Preparation: from fetched bytes to readable ones (ODF specification, "PrepStep").
 
-Steps go from file to file, in the scratch folder of the ingest. Each one streams, so memory use is small whatever the
-size; an intermediate file is deleted as soon as the next step is done. Kinds of steps are imported on demand: most
-sources have none.
+Each step reads one file and writes another, in the scratch folder of the ingest. Steps stream, so memory use is small
+whatever the size; an intermediate file is deleted as soon as the next step is done. Kinds of steps are imported on
+demand: most sources have none.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ __all__ = ["PrepareContext", "check_steps", "commands_of", "prepare"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PrepareContext:
-    """The circumstances of preparing a file.
+    """Context of the preparation of a file.
 
     Attributes:
         scratch: folder for output files; the caller clears it.
-        limits: limits of every output file.
+        limits: limits on every output file.
         timeout: maximum seconds of a command, None for no limit.
     """
 
@@ -35,10 +35,10 @@ class PrepareContext:
 
 
 def check_steps(steps: Sequence[PrepStep] | None) -> None:
-    """Check the steps before there is a file.
+    """Validate the steps before there is a file.
 
     Raises:
-        PrepareError: a step is invalid, whatever the file.
+        PrepareError: a step is invalid for any file.
     """
     for step in steps or ():
         if isinstance(step, PrepPipe):
@@ -57,16 +57,16 @@ def commands_of(steps: Sequence[PrepStep] | None) -> tuple[str, ...]:
 
 
 def prepare(steps: Sequence[PrepStep] | None, path: Path, context: PrepareContext, *, name: str | None = None) -> Path:
-    """Return the file to read: without steps, the fetched one itself.
+    """Return the prepared file; without steps, the fetched file itself.
 
     Args:
-        steps: steps, in order of execution.
-        path: the file as fetched; it is left as it is.
-        context: where to work, and how far to go.
+        steps: the steps, in order of execution.
+        path: the fetched file, which is not changed.
+        context: scratch folder and limits.
         name: name of the file in errors; by default its path.
 
     Raises:
-        PrepareError: a step failed; nothing is left of it.
+        PrepareError: a step failed; its output has been removed.
     """
     check_steps(steps)
     current = path

@@ -1,4 +1,4 @@
-"""Decompressing: gzip files and single files of zip archives (ODF specification, "PrepStep: Decompress")."""
+"""Decompression of gzip files and of single files in zip archives (ODF specification, "PrepStep: Decompress")."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def check_decompress(step: PrepDecompress) -> None:
     """Validate the step before there is a file.
 
     Raises:
-        PrepareError: it has a `subPath` in a format without files.
+        PrepareError: the step has a `subPath`, but its format has no members.
     """
     if step.format is CompressionFormat.GZIP and step.sub_path is not None:
         raise PrepareError(
@@ -29,9 +29,9 @@ def decompress(step: PrepDecompress, source: Path, target: Path, name: str, limi
     """Write the content of a compressed file.
 
     Args:
-        step: format, and which file of an archive.
+        step: the format, and the file of an archive to select.
         source: the compressed file.
-        target: the file to make.
+        target: the file to create.
         name: name of the compressed file in errors.
         limits: limits on the output.
 

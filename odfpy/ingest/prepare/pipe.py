@@ -27,7 +27,7 @@ from odfpy.sandbox.command import environment, isolation, only_files, tether
 
 _BLOCK = 1 << 16
 _GRACE = 1.0  # seconds in which processes outside of its group may still write output
-_TAIL = 1 << 14  # bytes of standard error that are kept
+_TAIL = 1 << 14  # bytes of standard error that are retained
 _MAX_LENGTH = 200  # characters of a command in a message
 
 
@@ -63,14 +63,14 @@ def pipe(
     Args:
         step: the command.
         source: its standard input.
-        target: the file to make.
+        target: the file to create.
         name: name of the input in errors.
-        folder: a folder to be made for it, and deleted.
+        folder: a temporary folder to create and delete.
         timeout: maximum seconds, None for no limit.
         limits: limits on the output.
 
     Raises:
-        PrepareError: it fails, or exceeds a limit; the message has the end of its standard error.
+        PrepareError: the command fails, or exceeds a limit; the message has the end of its standard error.
         OSError: a file cannot be read or written.
     """
     folder.mkdir()
@@ -104,14 +104,14 @@ def _running(step: PrepPipe, stdin: BinaryIO, folder: Path) -> Iterator[subproce
 
 
 def _kill_group(process: subprocess.Popen[bytes]) -> None:
-    """Kill all processes of the command; only valid before it is waited for: its id may be reused."""
+    """Kill all processes of the command. Only valid before the process is reaped: afterwards its id may be reused."""
     if process.returncode is None:
         with suppress(ProcessLookupError, PermissionError):
             os.killpg(process.pid, signal.SIGKILL)
 
 
 class _Command:
-    """A command at work.
+    """A running command.
 
     Attributes:
         title: name of the command in errors.
@@ -137,7 +137,7 @@ class _Command:
                     for key in self._wait(selector, deadline, timeout):
                         if key.fileobj == end:
                             self._has_ended = True
-                            _kill_group(self._process)  # processes that it may have left behind
+                            _kill_group(self._process)  # processes that the command may have left behind
                             selector.unregister(end)
                             continue
                         block = os.read(key.fd, _BLOCK)

@@ -36,13 +36,13 @@ def read(step: ReadStep, path: Path, *, name: str | None = None) -> pa.Table:
     """Return the rows of a file, in its order.
 
     Args:
-        step: format and schema.
+        step: the read step, with format and schema.
         path: a regular file, which does not change while it is read.
         name: name of the file in errors; by default its path.
 
     Returns:
-        A table with the Arrow schema of the step, including nullability; without one the schema of the file, or an
-        inferred one. An empty file gives no rows, and without a schema no columns.
+        A table with the Arrow schema of the step, including nullability. Without a schema in the step, the file's own
+        or inferred schema is used. An empty file gives no rows, and without a schema no columns.
 
     Raises:
         BadValue: a value does not fit.
@@ -76,15 +76,15 @@ def schema_of(step: ReadStep) -> DataSchema | None:
 
 
 def parts_of(step: ReadStep, path: Path, *, name: str | None = None, size: int) -> list[FilePart]:
-    """Return the parts of a file that can be read side by side; together they are the file.
+    """Return the parts of a file that can be read independently; together they are the file.
 
     Text in an encoding other than UTF-8 is a single part, and so is a file whose schema is inferred from all of it.
 
     Args:
-        step: format and schema.
+        step: the read step, with format and schema.
         path: see `read`.
         name: see `read`.
-        size: bytes of a part, about.
+        size: approximate bytes of a part.
 
     Raises: as `read`.
     """
@@ -142,7 +142,7 @@ class _Format:
 
 
 def _format_of(step: ReadStep) -> _Format:
-    """The format of a read step. It is imported when it is read: each has libraries of its own, and an ingest one."""
+    """Return the functions for a read step. Formats are imported on demand: each has its own libraries."""
     match step:
         case ReadCsv():
             from odfpy.ingest.read.csv import csv_parts, csv_schema, read_csv

@@ -1,12 +1,12 @@
 """Reading CSV (ODF specification, "ReadStep: Csv").
 
-Columns are matched by position, so that a schema may rename them. But a header with exactly the names of the schema
-in another order is matched by name, and one with some of them in other positions is rejected. All columns are first
-read as text, by Arrow and in parallel, and then converted column by column: as fast as reading them typed, but exact.
-Only when that fails are lines counted.
+Columns are matched by position, so that a schema may rename them. However, a header with exactly the names of the
+schema in another order is matched by name, and a header with some of the names in other positions is rejected. All
+columns are first read as text, by Arrow and in parallel, and then converted column by column: as fast as reading them
+typed, but exact. Only if that fails are lines counted, for the message.
 
 Without a schema all columns are optional: strings, or with `inferSchema` the first of Bool, Int64, Float64, Date,
-Timestamp and String that fits all values in the file, and none yet for a column of only nulls. Columns of a file
+Timestamp and String that fits all values in the file, and the null type for a column of only nulls. Columns of a file
 without header are `column_1`, `column_2`...
 """
 
@@ -63,7 +63,7 @@ def read_csv(step: ReadCsv, schema: DataSchema | None, path: Path, name: str, pa
     Raises:
         BadValue: a value or a line is invalid; the message names it.
         IngestError: the file cannot be read, or its columns differ from those of the schema.
-        SchemaError: the schema has a type that CSV cannot hold.
+        SchemaError: the schema has a type that CSV cannot represent.
         InvalidValue: an option of the step cannot be used.
     """
     formats = TimeFormats.of(step.date_format, step.timestamp_format)
@@ -81,7 +81,7 @@ def read_csv(step: ReadCsv, schema: DataSchema | None, path: Path, name: str, pa
 
 
 def csv_parts(step: ReadCsv, schema: DataSchema | None, path: Path, name: str, size: int) -> list[FilePart]:
-    """Return the parts of a CSV file that can be read separately, if their ends are as guessed; errors as above.
+    """Return the parts of a CSV file that can be read independently, unless a guessed end is wrong; errors as above.
 
     Inferred types depend on the whole file, and another encoding can only be converted as a whole.
 
@@ -98,7 +98,7 @@ def csv_parts(step: ReadCsv, schema: DataSchema | None, path: Path, name: str, s
 
 
 def csv_schema(step: ReadCsv, path: Path, name: str) -> pa.Schema | None:
-    """Return the schema that is inferred for a file, if one is; errors as above.
+    """Return the schema inferred for a file, or None if the step infers none; errors as above.
 
     Args:
         step: the read step.
@@ -152,7 +152,7 @@ def first_record(file: TextFile, dialect: Dialect) -> Record | None:
         if head.is_last or (first is not None and first.is_closed and first.end < len(head.text)):
             break
         size *= 8
-    # Text beyond the record is checked with its own piece: the head may end within a character.
+    # text after the record is validated with its own piece: the head may end within a character
     (head if first is None else replace(head, text=head.text[: first.end])).check_utf8()
     if first is not None and not first.is_closed:
         raise problem_in(head, dialect, len(first.cells))
@@ -173,7 +173,7 @@ def _without_nested(schema: pa.Schema) -> pa.Schema:
 
 
 def _names(first: Record | None, dialect: Dialect, name: str) -> list[str]:
-    """Return names of the columns where there is no schema."""
+    """Return the column names of a file without a schema."""
     if first is None:
         return []
     if not dialect.header:
@@ -207,7 +207,7 @@ def _order(header: Sequence[str] | None, names: Sequence[str], name: str) -> lis
 
 
 def refuse_separator_line(header: Sequence[str], name: str) -> None:
-    """Refuse a first line such as `sep=;`, which tells Excel how the lines below it are separated.
+    """Reject a first line such as `sep=;`, which declares the separator to Excel.
 
     Raises:
         IngestError: the header would be read as a row.
@@ -221,7 +221,7 @@ def refuse_separator_line(header: Sequence[str], name: str) -> None:
 
 
 def _check_places(header: Sequence[str], names: Sequence[str], name: str) -> None:
-    """Check that a header matched by position has no name of the schema elsewhere: values would be mixed up."""
+    """Check that a header that is matched by position has no name of the schema in another position."""
     found = [alike_name(text) for text in header]
     for at, wanted in enumerate(names):
         if header[at].strip() == wanted:
@@ -260,7 +260,7 @@ def _inferred(step: ReadCsv, text: _CsvText, formats: TimeFormats) -> pa.Schema:
 
 @dataclass(frozen=True, slots=True)
 class _Evidence:
-    """Evidence for the type of a column, from some of its texts.
+    """Evidence for the type of a column, from a part of its values.
 
     Attributes:
         fits: types that fit all values.
@@ -287,7 +287,7 @@ class _Evidence:
 
     @property
     def type(self) -> pa.DataType:
-        """Return the first type that fits, else text; the null type for nulls."""
+        """The first type that fits, else text; the null type if all values are null."""
         if not self.has_texts:
             return pa.null()
         if not self.fits or (pa.types.is_floating(self.fits[0]) and not self.has_digits):
@@ -301,7 +301,7 @@ def _fits(column: pa.ChunkedArray, wanted: pa.DataType, formats: TimeFormats) ->
         return False
     try:
         for chunk in column.chunks:
-            parse_texts(chunk.slice(0, _SAMPLE), wanted, formats)  # most types are out after that
+            parse_texts(chunk.slice(0, _SAMPLE), wanted, formats)  # most types are excluded by the first values
             parse_texts(chunk, wanted, formats)
     except CastFailed:
         return False
@@ -312,15 +312,15 @@ def _fits(column: pa.ChunkedArray, wanted: pa.DataType, formats: TimeFormats) ->
 
 
 def _texts(piece: Piece, dialect: Dialect, width: int) -> Sequence[pa.ChunkedArray]:
-    """Return the columns of a piece as strings, with nulls where the dialect has them.
+    """Return the columns of a piece as strings, with nulls for the dialect's marker of null.
 
     Raises:
-        BadValue: a record has another number of values, quotes that are not closed, or bytes that are not UTF-8.
+        BadValue: a record has a wrong number of values, unclosed quotes, or bytes that are not UTF-8.
         Incomplete: the piece ends within a record and is not the last.
     """
     text = with_doubled_quotes(piece.text, dialect)
     if text.startswith(codecs.BOM_UTF8):
-        text = b"\n" + text  # Arrow leaves it out where a text begins, but here it is part of a value
+        text = b"\n" + text  # Arrow drops it at the beginning of a text, but here it is part of a value
     quoting = bool(dialect.quote) and dialect.quote in text
     if quoting:
         text += b"\n" + dialect.separator.join([_END.encode()] * width) + b"\n"
@@ -340,7 +340,7 @@ def _parse(text: bytes, dialect: Dialect, width: int, *, quoting: bool) -> pa.Ta
     names = [str(i) for i in range(width)]
     if not text or not width:
         return pa.table({column: pa.array([], pa.string()) for column in names})
-    # No threads of Arrow's: `map_pieces` has one for each piece already.
+    # without threads in Arrow: `map_pieces` already has one for each piece
     read = csv.ReadOptions(column_names=names, use_threads=False, block_size=min(len(text) + 1, _MAX_BLOCK_SIZE))
     parse = csv.ParseOptions(
         delimiter=dialect.separator.decode(),

@@ -40,11 +40,11 @@ def require_header(
     *,
     may_be_empty: bool = False,
 ) -> None:
-    """Check that a file has the header that its read step speaks of, if it does.
+    """Check that a file has a header, if its read step declares one.
 
     Args:
-        step: how to read it.
-        schema: schema of the step.
+        step: the read step.
+        schema: the schema of the step.
         keys: columns of the primary key.
         path: the file.
         name: name of the file in messages.
@@ -86,7 +86,7 @@ def _is_row(cells: Sequence[str], schema: pa.Schema, keys: Collection[str], step
 
 
 def _counts_columns(cells: Sequence[str]) -> bool:
-    """Return whether the texts are 0, 1, 2... or 1, 2, 3..., as of hours, days and months."""
+    """Return whether the texts are 0, 1, 2... or 1, 2, 3..., such as names of hours, days and months."""
     return len(cells) >= _MIN_COUNTED and any(
         all(cell.isdecimal() and int(cell) == number for number, cell in enumerate(cells, first)) for first in (0, 1)
     )

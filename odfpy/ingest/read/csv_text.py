@@ -23,8 +23,8 @@ class Dialect:
     """The dialect of a file. Characters are single ASCII ones.
 
     Attributes:
-        quote: empty where quotes have no meaning.
-        escape: empty where there is no such character.
+        quote: the quote character; empty if quotes have no meaning.
+        escape: the escape character; empty for none.
         null_value: text that represents null, quoted or not.
     """
 
@@ -36,7 +36,7 @@ class Dialect:
 
     @classmethod
     def of(cls, step: ReadCsv) -> Dialect:
-        """Make a dialect of the options of a read step.
+        """Return the dialect for the options of a read step.
 
         Raises:
             InvalidValue: an option cannot be used; the message names it.
@@ -81,7 +81,7 @@ class Record(NamedTuple):
 
 
 def records(text: bytes, dialect: Dialect) -> Iterator[Record]:
-    """Yield the records of a text. Slow: for headers, and for locating errors."""
+    """Yield the records of a text. This is slow, and meant for headers and the location of errors."""
     cell = _patterns(dialect).cell
     at, first, cells, closed = 0, 0, [], True
     while match := cell.match(text, at):
@@ -109,7 +109,7 @@ def quoted_values(text: bytes, dialect: Dialect) -> Iterator[tuple[bytes, bytes]
 
 
 def with_doubled_quotes(text: bytes, dialect: Dialect) -> bytes:
-    """Return the same records without the escape character."""
+    """Return the records of a text, rewritten without the escape character."""
     if not dialect.escape or dialect.escape not in text or dialect.quote not in text:
         return text
 
@@ -143,7 +143,7 @@ def row_place(piece: Piece, dialect: Dialect, row: int) -> str:
     """Return the file and line where the record of that index in a piece begins.
 
     Args:
-        piece: some whole records of the file.
+        piece: whole records of the file.
         dialect: the dialect of the file.
         row: index of the record in the piece, from 0.
     """
@@ -155,12 +155,12 @@ def problem_in(piece: Piece, dialect: Dialect, width: int) -> BadValue:
     """Return the error in the first record of a piece that is not UTF-8, not closed, or does not have `width` values.
 
     Args:
-        piece: some whole records of the file.
+        piece: whole records of the file.
         dialect: the dialect of the file.
         width: number of values in a record.
 
     Raises:
-        BadValue: it is not UTF-8.
+        BadValue: the record is not UTF-8.
         Incomplete: a record is not closed, but the piece is not the last.
     """
     for record in records(piece.text, dialect):
@@ -193,8 +193,8 @@ class _Patterns(NamedTuple):
 
 @lru_cache(maxsize=64)
 def _patterns(dialect: Dialect) -> _Patterns:
-    """A cell with its terminator (groups: quoted, tail, bare, terminator); a quoted value, closed or not (groups:
-    what it holds, closing quote); an escaped character.
+    """Return patterns for a cell with its terminator (groups: quoted, tail, bare, terminator); for a quoted value,
+    closed or not (groups: content, closing quote); and for an escaped character.
     """
     s, q, e = (re.escape(character) for character in (dialect.separator, dialect.quote, dialect.escape))
     never = b"(?!)"

@@ -1,4 +1,4 @@
-"""Text in other encodings, converted to UTF-8 in an unnamed file: read by pieces, and deleted with its last user."""
+"""Text in other encodings, converted to UTF-8 in an unnamed temporary file, which is deleted with its last user."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from odfpy.errors import BadValue, InvalidValue
 
 _BLOCK = 1 << 20
 _BOTH_ORDERS = ("utf-16", "utf-32")
-_OF_NO_FILE = ("idna", "punycode", "undefined")  # codecs of Python for names of hosts, and for none
+_OF_NO_FILE = ("idna", "punycode", "undefined")  # codecs of Python that are not for files
 HEAD_SIZE = 8
 _STEP = "let the source do so, if it is a polling source: `prepare: [{%s}]`"
 _PACKED = (  # compressed formats by magic number: their name, and how a source unpacks them
@@ -24,7 +24,7 @@ _PACKED = (  # compressed formats by magic number: their name, and how a source 
     (b"BZh", "bzip2", _STEP % "kind: Pipe, command: [bzip2, -dc]"),
 )
 _MARKED = (
-    (codecs.BOM_UTF32_LE, "utf-32"),  # before the other, which it begins with
+    (codecs.BOM_UTF32_LE, "utf-32"),  # before the UTF-16 mark, which is a prefix of it
     (codecs.BOM_UTF32_BE, "utf-32"),
     (codecs.BOM_UTF16_LE, "utf-16"),
     (codecs.BOM_UTF16_BE, "utf-16"),
@@ -93,7 +93,7 @@ def not_encoded(place: str, raw: bytes, at: int, codec: str, head: bytes) -> Bad
     """Return the error for bytes that are not in an encoding.
 
     Args:
-        place: file and line.
+        place: file and line, for the message.
         raw: the bytes around them.
         at: offset of the first one in `raw`.
         codec: name of the encoding.

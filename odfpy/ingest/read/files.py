@@ -1,7 +1,7 @@
 """Text files in pieces: whole records of about a megabyte each, read in parallel, with few pieces in memory at a time.
 
 The format determines the ends of records from the bytes alone, and sometimes it has to guess (a line break in a CSV
-file may be quoted). A piece that turns out to end within a record is read again, together with the rest of the
+file may be quoted). A piece that ends within a record is read again, together with the rest of the
 file. Since every piece before it was correct, it began at the start of a record.
 """
 
@@ -50,7 +50,7 @@ class TextFile:
     """A text file, as UTF-8 without byte order mark. UTF-8 input is used unchanged, without validation.
 
     Raises:
-        InvalidValue: no such encoding.
+        InvalidValue: the encoding does not exist.
         BadValue: the text is not in the encoding.
         IngestError: the file cannot be read.
     """
@@ -74,8 +74,8 @@ class TextFile:
 
         Args:
             start: offset of the first byte.
-            stop: offset of the end, where a record seems to end; by default the end of the text.
-            cut: returns the length of the longest prefix that seems to end with a record, 0 if there is none.
+            stop: offset of the end, at a guessed end of a record; by default the end of the text.
+            cut: returns the length of the longest prefix that ends with a record as far as the format can tell, else 0.
         """
         size = PIECE_SIZE
         with opening(self.name), self._open(start) as file:
@@ -86,7 +86,7 @@ class TextFile:
                     start += end
                     size = PIECE_SIZE
                 else:
-                    size *= 2  # otherwise a record as long as the file would be scanned again and again
+                    size *= 2  # otherwise a record as long as the file would be scanned repeatedly
                 file.seek(self._mark + start)
             yield Piece(self, start, block, is_last=stop is None)
 
@@ -96,7 +96,7 @@ class TextFile:
         Args:
             start: offset of the first record.
             cut: returns the length of the longest prefix that ends with a record.
-            size: wanted size of a part in bytes.
+            size: approximate bytes of a part.
         """
         found = []
         with opening(self.name), self._open(start) as file:
@@ -168,9 +168,10 @@ def map_pieces(pieces: Iterator[Piece], work: Callable[[Piece], T], *, is_part: 
 
     Args:
         pieces: pieces of one file.
-        work: may raise `Incomplete` for a piece that is not the last; it is then given that piece and all that
-            follows as one.
-        is_part: whether the pieces are only a part of the file: the rest is unknown then, and `Incomplete` is raised.
+        work: function to apply. It may raise `Incomplete` for a piece that is not the last; it is then called with
+            that piece and all following ones combined.
+        is_part: whether the pieces are only a part of the file: then the rest is unavailable, and `Incomplete` is
+            raised to the caller.
     """
     results: list[T] = []
     rows = 0
@@ -201,7 +202,7 @@ def map_pieces(pieces: Iterator[Piece], work: Callable[[Piece], T], *, is_part: 
 
 
 def _count(rows: int, result: object) -> int:
-    """Return the rows so far, with those of one more result, if it has any."""
+    """Return the number of rows so far including those of a result, and report it."""
     more: int = getattr(result, "num_rows", 0)
     if more:
         report_rows(rows + more)
@@ -245,7 +246,7 @@ def cut_at_line(text: bytes) -> int:
 
 
 def rewrite_as_utf8(path: Path, name: str, encoding: str | None, target: Path) -> None:
-    """Write the text of a file as UTF-8 to another.
+    """Write the text of a file to another file as UTF-8.
 
     Args:
         path: the file.
@@ -257,14 +258,14 @@ def rewrite_as_utf8(path: Path, name: str, encoding: str | None, target: Path) -
     """
     codec = codec_of(encoding)
     with opening(name), path.open("rb") as source, target.open("wb") as copy:
-        copy.write(codecs.BOM_UTF8)  # so that a second one, which is text, is not taken for the mark
+        copy.write(codecs.BOM_UTF8)  # so that a second mark, which is text, is not taken for the mark
         convert(source, copy, codec, name)
 
 
 def is_utf8(encoding: str | None) -> bool:
-    """Return whether a file in an encoding is read as it is, so that parts of it can be.
+    """Return whether a file in an encoding is read unchanged, so that parts of it can be read.
 
     Raises:
-        InvalidValue: no such encoding.
+        InvalidValue: the encoding does not exist.
     """
     return codec_of(encoding) in _UTF8

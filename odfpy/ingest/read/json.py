@@ -31,7 +31,7 @@ from odfpy.ingest.read.text import DECIMAL_DIGITS, TimeFormats
 from odfpy.ingest.read.typed import Misfit, fit_table
 
 # Arrow 26 crashes if a text begins with `null`, and when it infers very deep nesting; it miscounts decimals with
-# very many digits, wraps those that are too large, and overlooks a byte order mark at the beginning of a piece.
+# very many digits, and ignores a byte order mark at the beginning of a piece.
 _STRAY_NULL = r"(?:\A|[}\n\r])[ \t\n\r]*null"
 _EXTREME_DECIMAL = r"[0-9][eE][+-]?[0-9]|\.[0-9]{19}"
 _MAX_DEPTH = 100
@@ -42,7 +42,7 @@ _STEPS[list(b"[{")], _STEPS[list(b"]}")] = 1, -1
 
 
 def read_ndjson(step: ReadNdJson, schema: DataSchema | None, path: Path, name: str, part: FilePart = WHOLE) -> pa.Table:
-    """Return the rows of a file with one JSON object a line, or of a part of it.
+    """Return the rows of a file with one JSON object per line, or of a part of it.
 
     Args:
         step: the read step.
@@ -52,7 +52,7 @@ def read_ndjson(step: ReadNdJson, schema: DataSchema | None, path: Path, name: s
         part: the part to read; all of the file by default.
 
     Raises:
-        BadValue: a record is not a JSON object, or a value does not fit; the message names the line where it begins.
+        BadValue: a record is not a JSON object, or a value does not fit; the message names the line of the record.
         IngestError: the file cannot be read.
         InvalidValue: an option of the step cannot be used.
     """
@@ -75,14 +75,14 @@ def read_ndjson(step: ReadNdJson, schema: DataSchema | None, path: Path, name: s
 
 
 def ndjson_parts(step: ReadNdJson, schema: DataSchema | None, path: Path, name: str, size: int) -> list[FilePart]:
-    """Return the parts of a file that can be read separately, if their ends are as guessed; errors as above.
+    """Return the parts of a file that can be read independently, unless a guessed end is wrong; errors as above.
 
     Args:
         step: the read step.
         schema: the schema that the source declares, None for none.
         path: the file.
         name: name of the file in messages.
-        size: wanted size of a part in bytes.
+        size: approximate bytes of a part.
     """
     if schema is None or not is_utf8(step.encoding):
         return [WHOLE]
@@ -119,14 +119,14 @@ def read_json(step: ReadJson, schema: DataSchema | None, path: Path, name: str, 
 
 
 def json_parts(step: ReadJson, schema: DataSchema | None, path: Path, name: str, size: int) -> list[FilePart]:
-    """Return the parts of the array that can be read by themselves; errors as above.
+    """Return the parts of the array that can be read independently; errors as above.
 
     Args:
         step: the read step.
         schema: the schema that the source declares, None for none.
         path: the file.
         name: name of the file in messages.
-        size: wanted size of a part in bytes.
+        size: approximate bytes of a part.
     """
     if schema is None or not is_utf8(step.encoding):
         return [WHOLE]
@@ -171,7 +171,7 @@ def _inferred_from(file: TextFile, array: JsonArray) -> pa.Schema:
 def _read_pieces(
     file: TextFile, array: JsonArray, wanted: pa.Schema | None, formats: TimeFormats, part: FilePart
 ) -> pa.Table:
-    """Return the rows of a large document, or of a part of it; only pieces are held in memory."""
+    """Return the rows of a large document, or of a part of it, with only a few pieces in memory."""
     schema = _inferred_from(file, array) if wanted is None else wanted
 
     def fit(piece: Piece) -> pa.Table:
@@ -198,10 +198,10 @@ def table_of(records: Records, wanted: pa.Schema | None, formats: TimeFormats) -
     Args:
         records: the records.
         wanted: the schema of the rows, None to infer one.
-        formats: how times are written.
+        formats: formats of dates and timestamps.
 
     Raises:
-        BadValue: a value does not fit; the message names the line where its record begins.
+        BadValue: a value does not fit; the message names the line of its record.
     """
     try:
         schema = infer_schema(records.objects) if wanted is None else wanted
@@ -220,7 +220,7 @@ def table_of(records: Records, wanted: pa.Schema | None, formats: TimeFormats) -
 
 
 def _series_by_arrow(text: bytes, wanted: pa.Schema | None, formats: TimeFormats) -> pa.Table | None:
-    """Return the rows, or None if Arrow's reader cannot be trusted with them."""
+    """Return the rows, or None if Arrow's reader might not read them exactly."""
     if not text.strip() or (b"null" in text and _has(text, _STRAY_NULL)) or text.startswith(codecs.BOM_UTF8):
         return None
     try:
@@ -234,7 +234,7 @@ def _series_by_arrow(text: bytes, wanted: pa.Schema | None, formats: TimeFormats
 
 
 def _array_by_arrow(text: bytes, keys: Sequence[str], wanted: pa.Schema, formats: TimeFormats) -> pa.Table | None:
-    """Return the same for an array: the document is read as one record, in which the array is a list of structs."""
+    """Return the rows of an array, or None as above: the document is read as one record with a list of structs."""
     try:
         rows = pa.list_(pa.struct([_source_field(field) for field in wanted]))
         path = list(keys) or ["rows"]
@@ -289,15 +289,15 @@ def _rooms(kind: pa.DataType) -> list[int]:
 
 
 def _has(text: bytes, pattern: str) -> bool:
-    """Search with Arrow, which is ten times as fast as Python, and lets other threads run."""
+    """Search with Arrow, which is ten times as fast as Python and does not block other threads."""
     return bool(pc.match_substring_regex(pa.array([text], pa.large_binary()), pattern)[0].as_py())
 
 
 def _inferred_schema(text: bytes) -> pa.Schema:
-    """Return the schema that Arrow infers, but keep text as text.
+    """Return the schema that Arrow infers, except that text stays text.
 
     Raises:
-        ArrowNotImplementedError: the text is for Python to judge.
+        ArrowNotImplementedError: the text has to be read by Python.
     """
     depth = 0
     for start in range(0, len(text), PIECE_SIZE):

@@ -56,7 +56,7 @@ def find_in_head(file: TextFile, find: Callable[[Piece], T]) -> T:
 
     Args:
         file: the file.
-        find: is given a piece that claims to be the last; raises BadValue if it does not find anything.
+        find: called with a piece that claims to be the last; raises BadValue if it finds nothing.
 
     Raises:
         BadValue: nothing is found in the file, or in its first 64 MiB.
@@ -87,11 +87,11 @@ def _whole_characters(text: bytes) -> int:
 
 @dataclass(frozen=True, slots=True)
 class JsonArray:
-    """The array that a document is, or has under some keys.
+    """An array of records: the document itself, or a value below keys.
 
     Attributes:
-        start: offset of the first byte after the bracket that opens it.
-        keys: the keys that lead to it.
+        start: offset of the first byte after the opening bracket.
+        keys: keys of the path to the array.
     """
 
     start: int
@@ -99,19 +99,19 @@ class JsonArray:
 
     @classmethod
     def of(cls, file: TextFile, keys: Sequence[str]) -> JsonArray | None:
-        """Find it; None in a file with nothing in it.
+        """Find the array; return None for an empty file.
 
         Raises:
-            BadValue: there is no such array.
+            BadValue: the document has no such array.
         """
         start = find_in_head(file, lambda head: ArrayParser(head).header(keys))
         return None if start is None else cls(start, keys)
 
     def parse(self, piece: Piece) -> Records:
-        """Return the items in a piece of the file that `cut_at_item` has cut.
+        """Return the items of a piece, whose end was determined by `cut_at_item`.
 
         Raises:
-            BadValue: the piece is not JSON, or has something that is not an object.
+            BadValue: the piece is not JSON, or has an item that is not an object.
             Incomplete: the array ends in the piece, but the piece is not the last.
         """
         piece.check_utf8()
@@ -124,7 +124,7 @@ class JsonArray:
 
 
 class ArrayBegins(Exception):
-    """The array was found at an offset in the text."""
+    """Raised with the position of the array in the text."""
 
     def __init__(self, at: int) -> None:
         super().__init__(at)
@@ -132,10 +132,10 @@ class ArrayBegins(Exception):
 
 
 class ArrayParser(Parser):
-    """A document in parts."""
+    """Parser of a document in parts."""
 
     def header(self, keys: Sequence[str]) -> int | None:
-        """Return the offset of the items in bytes; None if the document is empty."""
+        """Return the byte offset of the first item; None if the document is empty."""
         at = self._skip(0)
         if at == len(self._text):
             return None
@@ -149,7 +149,7 @@ class ArrayParser(Parser):
         """Return the items of a piece.
 
         Args:
-            tail: parses the text after the array, from a position on.
+            tail: parses the text after the array, given its position.
             is_first: whether the array begins in the piece.
             is_last: whether the piece is the last of the document.
         """
@@ -180,7 +180,7 @@ class ArrayParser(Parser):
         return self._value(start)[1]
 
     def _rest_of_object(self, at: int, take: Callable[[str, int], int]) -> int:
-        """Walk the members that an object still has after one of them; see `_members`."""
+        """Parse the remaining members of an object, from the position after one of them; see `_members`."""
         end = self._skip(at)
         if self._text[end : end + 1] == "}":
             return end + 1

@@ -11,9 +11,9 @@
 | String | a string |
 | Struct, Map | an object |
 | List | an array |
-| none yet | nothing |
+| null type | no value |
 
-Any of them may be `null`, if it is not required. Numbers never pass through binary floats.
+Any of them may be `null`, if the column is optional. Numbers are never converted to binary floats.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from odfpy.ingest.read.json_records import Number, Repeated
 from odfpy.ingest.read.text import TimeFormats
 from odfpy.ingest.read.typed import Misfit, type_name
 
-MAX_DIGITS = 40  # more than any integer type has
+MAX_DIGITS = 40  # more than any integer type
 
 
 def to_array(values: Sequence[Any], wanted: pa.DataType, path: str, formats: TimeFormats) -> pa.Array:
@@ -73,7 +73,7 @@ def _texts(values: Sequence[Any], wanted: pa.DataType, path: str, formats: TimeF
         values = [_moment(value, nanos) if type(value) is Number else value for value in values]
     try:
         return pa.array(values, pa.string())
-    except UnicodeEncodeError:  # half a surrogate pair
+    except UnicodeEncodeError:  # an unpaired surrogate
         row = next(row for row, value in enumerate(values) if value is not None and not is_encodable(value))
         raise Misfit(row, path, type_name(wanted), json.dumps(values[row])) from None
 
@@ -135,7 +135,7 @@ def _integer(number: Number) -> str:
 
 
 def _moment(number: Number, nanos: int) -> str:
-    """Return a count of a unit since 1970 as text."""
+    """Return a number of units since 1970 as a timestamp in text."""
     whole = _integer(number)
     try:
         return str(Timestamp(int(whole) * nanos)) if len(whole) < MAX_DIGITS else number
@@ -144,7 +144,7 @@ def _moment(number: Number, nanos: int) -> str:
 
 
 def is_encodable(text: str) -> bool:
-    """Return whether a text has no half of a surrogate pair, which JSON can spell and nothing can store."""
+    """Return whether a text has no unpaired surrogate, which JSON can express and UTF-8 cannot."""
     try:
         text.encode()
     except UnicodeEncodeError:
@@ -153,7 +153,7 @@ def is_encodable(text: str) -> bool:
 
 
 def to_json(value: Any) -> str:
-    """Return a value as it stood in the file, white space aside."""
+    """Return a value in the notation of the file, except for white space."""
     if isinstance(value, Number):
         return str(value)
     if isinstance(value, Repeated):

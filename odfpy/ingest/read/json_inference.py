@@ -23,7 +23,7 @@ _KINDS = {str: "String", Number: "number", bool: "Bool", dict: "object", list: "
 
 
 def infer_schema(objects: Sequence[Mapping[str, Any]], unknown: pa.DataType = UNKNOWN) -> pa.Schema:
-    """Return the schema of some records.
+    """Return the schema of records.
 
     Args:
         objects: the records.
@@ -44,7 +44,7 @@ def infer_in_turn(
     """Return the schema of records that arrive in batches.
 
     Args:
-        records: returns all records from the beginning, whenever it is called.
+        records: function that returns an iterator over all records, from the beginning.
         view: transforms a record before inspection, for example reordering its members.
 
     Raises:
@@ -64,7 +64,7 @@ def infer_in_turn(
 
 
 def _place(records: Iterator[Records], row: int) -> str:
-    """Return the file and line of the record of that number."""
+    """Return the file and line of the record with a number."""
     for some in records:
         if row < len(some.objects):
             return some.place(row)
@@ -87,16 +87,16 @@ class Evidence:
             members: parsed JSON, numbers as `Number`.
 
         Raises:
-            Misfit: a value has nothing in common with those of the same column before it.
+            Misfit: a value is incompatible with earlier values of its column.
         """
         _add_members(self._columns, "", row, members)
 
     @property
     def schema(self) -> pa.Schema:
-        """Return the schema that fits all records.
+        """The schema that fits all records.
 
         Raises:
-            Misfit: there is none, since an integer is too large or an object is empty.
+            Misfit: there is no such schema, since an integer is too large or an object is empty.
         """
         return pa.schema(_fields(self._columns, self._unknown))
 
@@ -109,7 +109,7 @@ class _Values:
         path: path of the value, beginning with the name of the column.
         row: row of the first non-null value.
         kind: common kind of the values, None while there is none.
-        has_fractions: whether some numbers are not integers.
+        has_fractions: whether any number is not an integer.
         too_large: the first integer beyond Int64, with its row.
         inexact: the first integer that is not a valid Float64, with its row.
     """

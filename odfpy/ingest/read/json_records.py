@@ -23,7 +23,7 @@ from odfpy.values import dataclass
 
 _FIRST: Final = 100
 _HEAD: Final = 1 << 16
-"""Records, and bytes, that are inspected for the names of members."""
+"""Maximum number of records, and of bytes, that are inspected for names of members."""
 
 _SPACE = re.compile(r"[ \t\r\n]*")
 
@@ -55,7 +55,7 @@ class Records:
 
 
 def member_names(path: Path) -> frozenset[str]:
-    """The names of the members of the first records of a file of lines; none where they cannot be read like that."""
+    """Return the member names of the first records in a file with one record per line; none if it is no such file."""
     found: set[str] = set()
     with suppress(OSError, ValueError, RecursionError), path.open("rb") as file:
         for line in file.read(_HEAD).removeprefix(codecs.BOM_UTF8).splitlines()[:_FIRST]:
@@ -75,16 +75,16 @@ def parse_series(piece: Piece) -> Records:
 
 
 def parse_array(piece: Piece, keys: Sequence[str]) -> Records:
-    """Return all objects of the array that the document is, or has under these keys.
+    """Return all objects of the array that is the document, or its value below the keys.
 
     Raises:
-        BadValue: the document is not JSON, has no such array, or an item is not an object.
+        BadValue: the document is not JSON or has no such array, or an item is not an object.
     """
     return Parser(piece).array(keys)
 
 
 class Parser:
-    """One pass over a document. Python's decoder parses the values; this class parses the path to them."""
+    """Parser of a document in one pass. Python's decoder parses the values; this class parses the path to them."""
 
     def __init__(self, piece: Piece) -> None:
         self._piece = piece

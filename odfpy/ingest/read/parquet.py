@@ -35,7 +35,7 @@ def read_parquet(
     name: str,
     part: FilePart = WHOLE,
 ) -> pa.Table:
-    """Return the rows of a Parquet file, or of some of its row groups.
+    """Return the rows of a Parquet file, or of a part of its row groups.
 
     Args:
         step: the read step.
@@ -70,7 +70,7 @@ def parquet_parts(step: ReadParquet, schema: DataSchema | None, path: Path, name
         schema: the schema that the source declares, None for none.
         path: the file.
         name: name of the file in messages.
-        size: wanted size of a part in bytes.
+        size: approximate bytes of a part.
     """
     with _opened(path, name) as file:
         if file is None:
@@ -99,7 +99,7 @@ def column_names(path: Path, name: str) -> tuple[str, ...] | None:
 
 
 def _read_table(path: Path, name: str, columns: tuple[str, ...] | None, part: FilePart) -> tuple[int, pa.Table]:
-    """Return rows before the part, and its rows."""
+    """Return the number of rows before the part, and its rows."""
     with _opened(path, name) as file:
         if file is None:
             return 0, pa.table({})
@@ -115,7 +115,7 @@ def _read_table(path: Path, name: str, columns: tuple[str, ...] | None, part: Fi
 
 @contextmanager
 def _opened(path: Path, name: str) -> Iterator[pq.ParquetFile | None]:
-    """Open the file, None if it is empty; convert errors inside the block."""
+    """Provide the open file, or None if it is empty; convert errors inside the block."""
     with opening(name), path.open("rb") as source:
         if not source.read(1):
             yield None

@@ -14,8 +14,8 @@ class FilePart:
     """A part of a file that begins where a record begins.
 
     Attributes:
-        start: its first byte, row group (Parquet) or row (shapefiles); 0 is the first record.
-        stop: the first byte, row group or row after it; None for the end of the file.
+        start: index of its first byte, row group (Parquet) or row (shapefiles); 0 is the first record.
+        stop: index of the byte, row group or row after its end; None for the end of the file.
     """
 
     start: U64 = 0
@@ -23,7 +23,7 @@ class FilePart:
 
     @property
     def has_end(self) -> bool:
-        """True if it ends before the file does: an incomplete last record cannot be completed then."""
+        """True if it ends before the file does: then an incomplete last record cannot be completed."""
         return self.stop is not None
 
 

@@ -41,7 +41,7 @@ DECIMAL_DIGITS = {16: 38, 32: 76}
 
 
 class CastFailed(Exception):
-    """Some value is invalid; `first_unfit` finds which one."""
+    """A value is invalid; `first_unfit` finds it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,10 +53,10 @@ class TimeFormats:
 
     @classmethod
     def of(cls, date: str | None, timestamp: str | None) -> TimeFormats:
-        """Make formats of the options of a read step; see `odfpy.ingest.time_format`.
+        """Return the formats for the options of a read step; see `odfpy.ingest.time_format`.
 
         Raises:
-            InvalidValue: an unknown format.
+            InvalidValue: a format is unknown.
         """
         return cls(time_format(date), time_format(timestamp))
 
@@ -65,7 +65,7 @@ DEFAULT_FORMATS = TimeFormats(time_format(None), time_format(None))
 
 
 def parse_texts(texts: pa.Array, wanted: pa.DataType, formats: TimeFormats = DEFAULT_FORMATS) -> pa.Array:
-    """Return the values that texts name; nulls stay null.
+    """Return the values of texts; nulls stay null.
 
     Args:
         texts: an array of strings.
@@ -102,13 +102,13 @@ def first_unfit(array: pa.Array, convert: Callable[[pa.Array], object]) -> int:
 
 
 def _bools(texts: pa.Array, wanted: pa.DataType, _: TimeFormats) -> pa.Array:
-    if (pc.min(pc.binary_length(texts)).as_py() or 4) < 4:  # "0" and "1", which Arrow accepts, too
+    if (pc.min(pc.binary_length(texts)).as_py() or 4) < 4:  # Arrow also accepts "0" and "1"
         raise CastFailed
     return texts.cast(wanted)
 
 
 def _integers(texts: pa.Array, wanted: pa.DataType, _: TimeFormats) -> pa.Array:
-    if _any(pc.starts_with(texts, "0x")) or _any(pc.starts_with(texts, "0X")):  # hexadecimal for Arrow
+    if _any(pc.starts_with(texts, "0x")) or _any(pc.starts_with(texts, "0X")):  # Arrow reads these as hexadecimal
         raise CastFailed
     try:
         return texts.cast(wanted)
@@ -127,8 +127,8 @@ def _floats(texts: pa.Array, wanted: pa.DataType, _: TimeFormats) -> pa.Array:
 
 
 def _decimals(texts: pa.Array, wanted: pa.DataType, _: TimeFormats) -> pa.Array:
-    # Arrow looks beyond its table of powers where a text has more decimals than the widest decimal, and then gives
-    # wrong values or crashes (seen in 26.0): such texts, which are rare, are read by Python.
+    # Arrow reads beyond its table of powers if a text has more decimals than the widest decimal type, and then returns
+    # wrong values or crashes (seen in 26.0). Such rare texts are read by Python.
     risky = pc.or_(
         pc.greater(pc.binary_length(texts), 38),
         pc.or_(pc.match_substring(texts, "e"), pc.match_substring(texts, "E")),
@@ -175,7 +175,7 @@ def _dates(texts: pa.Array, wanted: pa.DataType, formats: TimeFormats) -> pa.Arr
 
 
 def _times(texts: pa.Array, wanted: pa.DataType, _: TimeFormats) -> pa.Array:
-    if (pc.min(pc.binary_length(texts)).as_py() or 5) < 5:  # hours alone, which Arrow accepts, too
+    if (pc.min(pc.binary_length(texts)).as_py() or 5) < 5:  # Arrow also accepts hours alone
         raise CastFailed
     moments = pc.binary_join_element_wise("1970-01-01T", texts, "").cast(pa.timestamp("ns"))
     return moments.cast(pa.time64("ns")).cast(wanted)
@@ -212,7 +212,7 @@ def retime(moments: pa.Array, wanted: pa.DataType) -> pa.Array:
 
 
 def _instants(texts: pa.Array, time: TimeFormat) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return seconds since 1970, nanoseconds, and whether the text has the format and the time exists."""
+    """Return seconds since 1970, nanoseconds, and whether the text has the format and is an existing time."""
     matched = pc.extract_regex(texts, f"^(?:{time.pattern})$")
     groups = dict(zip((field.name for field in matched.type), matched.flatten(), strict=True))
     numbers = {name: _numbers(group, LEFT_OUT.get(name, 0)) for name, group in groups.items() if name not in "bpfz"}
@@ -241,7 +241,7 @@ def _instants(texts: pa.Array, time: TimeFormat) -> tuple[np.ndarray, np.ndarray
 
 
 def _numbers(digits: pa.Array, left_out: int = 0) -> np.ndarray:
-    """Convert digits to numbers; an unmatched group is empty and counts as the given number."""
+    """Convert digits to numbers; an unmatched group is empty, and becomes the number for omitted fields."""
     return _to_numpy(pc.if_else(pc.equal(pc.binary_length(digits), 0), str(left_out), digits).cast(pa.int64()))
 
 
@@ -278,7 +278,7 @@ def check_times(values: pa.Array) -> pa.Array:
 
 
 def counts(values: pa.Array | pa.Scalar) -> pa.Array | pa.Scalar:
-    """Return dates, times and timestamps as the whole numbers that they are stored as."""
+    """Return dates, times and timestamps as the integers that represent them."""
     return values.cast(pa.int32() if values.type.bit_width == 32 else pa.int64())
 
 

@@ -28,7 +28,7 @@ from odfpy.ingest.read.text import (
     retime,
 )
 
-_MANY_ROWS = 100_000  # from here on threads pay off
+_MANY_ROWS = 100_000  # from this number of rows on, threads are faster
 _MAX_SHOWN_LENGTH = 100
 
 
@@ -54,11 +54,11 @@ class Misfit(Exception):
         return Misfit(row, self.path, self.wanted, self.shown)
 
     def at(self, place: str, *, has_formats: bool = True) -> BadValue:
-        """Return the error to raise.
+        """Return the error to raise for the user.
 
         Args:
             place: the file and the position in it.
-            has_formats: whether the read step can define how dates and times are written.
+            has_formats: whether the read step has options for the formats of dates and times.
         """
         if self.shown is None:
             return BadValue(
@@ -80,7 +80,7 @@ def shorten(text: str) -> str:
 
 
 def type_name(wanted: pa.DataType) -> str:
-    """Name of a type as manifests write it."""
+    """Return the name of a type in manifests."""
     match from_arrow_type(wanted):
         case odf.Decimal(precision, scale):
             return f"Decimal({precision}, {scale})"
@@ -93,15 +93,15 @@ def type_name(wanted: pa.DataType) -> str:
 def fit_table(
     columns: Sequence[pa.ChunkedArray], schema: pa.Schema, formats: TimeFormats = DEFAULT_FORMATS
 ) -> pa.Table:
-    """Return the table that columns make under a schema.
+    """Return columns as a table with a schema.
 
     Args:
         columns: columns of equal length, one per field, in order.
         schema: expected types and nullability.
-        formats: how texts write dates and timestamps.
+        formats: formats of dates and timestamps.
 
     Raises:
-        Misfit: a value is invalid; the first such row, and the first such column in it.
+        Misfit: a value is invalid; it names the first such row, and its first such column.
         SchemaError: a column has a type that is incompatible with the expected one.
     """
 
@@ -134,7 +134,7 @@ def fit_array(array: pa.Array, field: pa.Field, formats: TimeFormats = DEFAULT_F
     Args:
         array: the values.
         field: the expected name, type and nullability.
-        formats: how times are written.
+        formats: formats of dates and timestamps.
 
     Raises:
         Misfit: a value is invalid.
@@ -149,7 +149,7 @@ def _chunks(column: pa.ChunkedArray) -> list[tuple[int, pa.Array]]:
 
 
 def _fit(array: pa.Array, field: pa.Field, path: str, formats: TimeFormats, needed: pa.Array | None) -> pa.Array:
-    """Convert a column; `needed` is where the parent has a value, so that required members need one; None is all."""
+    """Convert a column; `needed` marks the rows in which required members need a value, None stands for all rows."""
     wanted = field.type
     if not field.nullable and array.null_count:
         nulls = array.is_null() if needed is None else pc.and_(array.is_null(), needed)
@@ -265,18 +265,18 @@ def _fit_items(lists: pa.Array, items: pa.Array, field: pa.Field, path: str, for
 
 
 def _compact(array: pa.Array) -> pa.Array:
-    """Return the array without the offset of a slice, which would prevent rebuilding lists from it."""
+    """Return the array without the offset of a slice, with which lists could not be rebuilt."""
     return pa.concat_arrays([array]) if array.offset else array
 
 
 def _show(value: pa.Scalar) -> str:
     kind = value.type
     try:
-        if not pa.types.is_time(kind):  # Python accepts the remainder of whole days
+        if not pa.types.is_time(kind):  # Python silently drops whole days
             return str(value.as_py())
     except UnicodeDecodeError:
         return str(value.as_buffer().to_pybytes().decode(errors="backslashreplace"))
-    except (ValueError, OverflowError):  # a time that Python cannot hold
+    except (ValueError, OverflowError):  # out of Python's range
         pass
     since = "midnight" if pa.types.is_time(kind) else "1970"
     return f"{counts(value)} {'days' if pa.types.is_date32(kind) else kind.unit} since {since}"

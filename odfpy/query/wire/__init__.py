@@ -1,1 +1,1 @@
-"""Questions and answers as JSON, as the reference implementation's node has them, and commitments to them."""
+"""Requests and answers as JSON in the format of the reference implementation's node, and commitments to them."""

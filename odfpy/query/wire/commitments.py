@@ -1,6 +1,6 @@
-"""Commitments: what binds somebody for ever to an answer (the reference implementation's "Commitments", byte for byte).
+"""Commitments, which bind their signer to an answer (the reference implementation's "Commitments", byte for byte).
 
-A commitment holds the hash of the request, with the exact blocks of all datasets it was answered from, and the hash of
+A commitment contains the hash of the request, which includes the exact blocks of all input datasets, and the hash of
 the answer; a proof is its signature. Hashes are of canonical JSON, `odfpy.codec.commitment_json`.
 """
 
@@ -22,7 +22,7 @@ class InvalidCommitment(IntegrityError, code="E720"):
     """A commitment does not match its request, or is not signed with the key that it names.
 
     Attributes:
-        kind: which, in the words of the reference's node.
+        kind: kind of the problem, as the reference's node names it.
     """
 
     kind: str
@@ -40,9 +40,9 @@ class Commitment:
     """The signed part of an answer.
 
     Attributes:
-        input_hash: of the request.
-        output_hash: of the answer.
-        sub_queries_hash: of what others have answered on the way.
+        input_hash: hash of the request.
+        output_hash: hash of the answer.
+        sub_queries_hash: hash of the list of sub-queries that other nodes answered.
     """
 
     input_hash: Multihash
@@ -54,12 +54,12 @@ class Commitment:
         """Return the commitment to an answer; all arguments are JSON trees.
 
         Args:
-            request: the question.
+            request: the request.
             answer: the answer.
-            sub_queries: those that other nodes have answered, empty here.
+            sub_queries: the sub-queries that other nodes answered; none here.
 
         Raises:
-            MalformedData: something in it is not JSON.
+            MalformedData: a value is not JSON.
         """
         return cls(hash_of(request), hash_of(answer), hash_of(list(sub_queries)))
 
@@ -71,15 +71,15 @@ class Commitment:
         return Proof.made_by(pair, self._message())
 
     def check(self, request: Any, sub_queries: Sequence[Any], proof: Proof) -> None:
-        """Check that it is to this request, and that whom the proof names has signed it. The answer is not looked at.
+        """Check the hashes of request and sub-queries, and the signature; the answer is not checked.
 
         Args:
-            request: the question, a tree of JSON.
-            sub_queries: those that other nodes have answered.
+            request: the request, a JSON tree.
+            sub_queries: the sub-queries that other nodes answered.
             proof: the signature.
 
         Raises:
-            InvalidCommitment: it is not, or nobody has.
+            InvalidCommitment: a hash or the signature does not match.
         """
         if hash_of(request) != self.input_hash:
             raise InvalidCommitment("InputHash", "commitment.inputHash doesn't match the hash of input object")
@@ -92,9 +92,9 @@ class Commitment:
 
 
 def hash_of(tree: Any) -> Multihash:
-    """Return the hash of a tree of JSON, sha3-256.
+    """Return the sha3-256 hash of a JSON tree.
 
     Raises:
-        MalformedData: something in it is not JSON.
+        MalformedData: a value is not JSON.
     """
     return Multihash.of(commitment_json(tree))

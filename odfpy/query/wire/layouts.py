@@ -5,14 +5,14 @@ from __future__ import annotations
 from enum import Enum
 from typing import TYPE_CHECKING, Any
 
-from odfpy.data.rows.plain_values import columns_of, plain, require_distinct
+from odfpy.data.rows.plain_values import plain_columns_of, require_distinct
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 
 class DataFormat(Enum):
-    """A layout of the rows of an answer in JSON."""
+    """A layout of an answer's rows in JSON."""
 
     ARRAY_OF_STRUCTURES = "JsonAoS"
     STRUCTURE_OF_ARRAYS = "JsonSoA"
@@ -20,15 +20,15 @@ class DataFormat(Enum):
 
 
 def laid_out(table: pa.Table, layout: DataFormat) -> Any:
-    """Return the rows of a table as a tree of JSON: a list of objects, an object of lists, or a list of lists.
+    """Return the rows of a table as a JSON tree: a list of objects, an object of lists, or a list of lists.
 
-    Decimals, times and bytes are text, whatever their range and resolution. In a list of lists structures, too, are
-    lists.
+    Decimals, times and bytes are text, whatever their range and resolution. In a list of lists, structs are lists,
+    too.
 
     Raises:
-        SchemaError: two columns have one name, and the layout has names.
+        SchemaError: two columns have the same name, and the layout has names.
     """
-    columns = [[plain(value) for value in values] for values in columns_of(table)]
+    columns = plain_columns_of(table)
     if layout is DataFormat.ARRAY_OF_ARRAYS:
         kinds = table.schema.types
         return [[_as_list(cell, kind) for cell, kind in zip(row, kinds, strict=True)] for row in _rows(table, columns)]
@@ -44,7 +44,7 @@ def _rows(table: pa.Table, columns: list[list[Any]]) -> Any:
 
 
 def _as_list(value: Any, kind: pa.DataType) -> Any:
-    """Return a cell, with structures in it as lists of their members."""
+    """Return a cell with structs converted to lists of their members."""
     import pyarrow as pa
 
     if value is None or not pa.types.is_nested(kind):

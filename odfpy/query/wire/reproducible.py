@@ -1,13 +1,13 @@
-"""Reproducible queries: those with the same answer, row by row, for everybody who asks the same blocks.
+"""Reproducible queries: those with the same answer, row by row, whenever they are run at the same blocks.
 
-A proof binds for ever, so a query that cannot keep that promise gets none. What is refused:
+A proof is binding for ever, so a query that is not reproducible gets none. The following is rejected:
 
-- time, chance and the machine: `now()`, `random()`, `uuid()`, `current_user` and the like
-- blocks by a name that may move: `NAME@v1`, `odf_as_at('NAME', 'v1')`
-- rows in no order, or in one that leaves ties open; the same where LIMIT, a window or an aggregate picks by order
-- sums of fractions over Spark, which adds in the order in which tasks end
+- functions of time, chance and the machine: `now()`, `random()`, `uuid()`, `current_user` and others
+- references to blocks by a name that may move: `NAME@v1`, `odf_as_at('NAME', 'v1')`
+- rows without an order, or with one that leaves ties; the same for rows picked by LIMIT, a window or an aggregate
+- sums of floats in Spark, which adds in the order in which tasks end
 
-What cannot be told is refused, too.
+A query is also rejected if its reproducibility cannot be determined.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _ELSEWHERE: Final = frozenset(
     localtimestamp current_user session_user user current_database current_catalog current_schema current_timezone
     version unix_timestamp randstr uniform aes_encrypt""".split()  # noqa: SIM905
 )
-"""Functions of something else than the data."""
+"""Functions that depend on more than the data."""
 
 _WITHOUT_PARENTHESES: Final = frozenset(
     "current_date current_timestamp current_time localtime localtimestamp current_user session_user tablesample".split()  # noqa: SIM905
@@ -48,7 +48,7 @@ _BY_ORDER: Final = frozenset(
 """Aggregates that depend on the order of rows."""
 
 _ESTIMATES: Final = re.compile(r"approx|sketch")
-"""Part of the names of those that do so, too, since they forget some rows."""
+"""Part of the names of approximate aggregates, which depend on the order, too."""
 
 _PEERS: Final = ("Rank", "DenseRank", "PercentRank", "CumeDist")
 _FRACTIONS: Final = ("Sum", "Avg")
@@ -65,21 +65,21 @@ class NotReproducible(EngineError, code="E724"):
 
 
 def check_reproducible(service: QueryService, request: QueryRequest) -> None:
-    """Check that a question has one answer.
+    """Check that a request has a unique answer.
 
     Raises:
-        NotReproducible: it may have several; the message has the reason.
+        NotReproducible: the answer may vary; the message has the reason.
         OdfError: as `QueryService.run`.
     """
     planned = plan(service.resolver, request.to_query())
     for message, hint in _problems(planned):
         if planned.dialect.tree(planned.text) is None:
-            service.prepare(planned.query)  # which says what is wrong, if it makes no sense to an engine either
+            service.prepare(planned.query)  # which reports the error if the query is invalid
         raise NotReproducible(f"No proof can be given of this answer: {message}", hint=hint)
 
 
 def depends_on_more(planned: QueryPlan) -> bool:
-    """Return whether a query looks at more than the blocks that it reads, so that its answer may change."""
+    """Return whether the answer of a query depends on more than the blocks that it reads, so that it may change."""
     looks_up = any(_may_move(reference.at) for reference, _ in planned.tables)
     return looks_up or next(_of_something_else(planned), None) is not None
 
@@ -97,7 +97,7 @@ def _problems(planned: QueryPlan) -> Iterator[tuple[str, str]]:
                 "Write the whole hash of the block in odf_as_at or VERSION AS OF.",
             )
     if planned.path in ("chain", "slices"):
-        return  # by offset, always
+        return  # always ordered by offset
     tree = planned.dialect.tree(planned.text)
     if tree is None:
         yield "the order of its rows cannot be determined", "Simplify the query."
@@ -106,12 +106,12 @@ def _problems(planned: QueryPlan) -> Iterator[tuple[str, str]]:
 
 
 def _may_move(moment: PointInTime | None) -> bool:
-    """Return whether a moment is a block by a name that may be that of another one tomorrow."""
+    """Return whether a point in time is a block given by a name that may move to another block."""
     return isinstance(moment, AtBlock) and not _FULL_HASH.fullmatch(moment.text)
 
 
 def _of_something_else(planned: QueryPlan) -> Iterator[tuple[str, str]]:
-    """Yield words that refer to the time, to chance or to the machine."""
+    """Yield problems for words that refer to the time, to chance or to the machine."""
     from sqlglot.errors import TokenError
 
     try:
@@ -138,12 +138,12 @@ def _place(planned: QueryPlan, token: Token) -> str:
 
 @dataclass(frozen=True)
 class _Reader:
-    """Looks for places where the order of rows matters, and is left open."""
+    """Search for places in a query where the order of rows matters but is undefined."""
 
     planned: QueryPlan
 
     def problems(self, tree: exp.Expr) -> Iterator[tuple[str, str]]:
-        """Return all reasons why a query is not reproducible."""
+        """Yield all reasons why a query is not reproducible."""
         from sqlglot import exp
 
         outermost = tree.unnest() if isinstance(tree, exp.Subquery) else tree
@@ -177,7 +177,7 @@ class _Reader:
             yield from self._sums_of_fractions(tree)
 
     def _is_ordered(self, query: exp.Query) -> bool:
-        """Return whether its rows have one order; equal ones may change places."""
+        """Return whether the rows of a query have a defined order, except for equal rows."""
         from sqlglot import exp
 
         shown = query.selects
@@ -194,10 +194,12 @@ class _Reader:
             return bool(group.expressions) and all(
                 _is_among(expression, keys, shown) for expression in group.expressions
             )
-        return not any(one.is_star for one in shown) and all(_is_among(one, keys, shown) for one in shown)
+        return not any(expression.is_star for expression in shown) and all(
+            _is_among(expression, keys, shown) for expression in shown
+        )
 
     def _is_settled(self, window: exp.Window) -> bool:
-        """Return whether a window function gives the same whatever the order of rows that its ORDER BY leaves open."""
+        """Return whether a window function's result is independent of the order that its ORDER BY leaves undefined."""
         from sqlglot import exp
 
         function = window.this.this if isinstance(window.this, exp.IgnoreNulls | exp.RespectNulls) else window.this
@@ -211,7 +213,7 @@ class _Reader:
         return select is not None and not window.args.get("alias") and self._are_told_apart(select, keys)
 
     def _are_told_apart(self, select: exp.Select, keys: Sequence[exp.Expr]) -> bool:
-        """Return whether rows are those of one dataset, each once, and have its offset or primary key."""
+        """Return whether rows are those of one dataset, each once, and the keys include its offset or primary key."""
         from sqlglot import exp
 
         source = select.args.get("from_")
@@ -222,15 +224,15 @@ class _Reader:
             return False
         name = ".".join(part.name for part in table.parts)
         if any(cte.alias == name for cte in select.root().find_all(exp.CTE)):
-            return False  # that is not a dataset
-        if any(one.find(exp.Explode, exp.Unnest, exp.Anonymous) for one in select.selects):
+            return False  # the name does not refer to a dataset
+        if any(expression.find(exp.Explode, exp.Unnest, exp.Anonymous) for expression in select.selects):
             return False
         found = {_column_of(key, select, table) for key in keys}
         return any(unique <= found for unique in self._unique.get(name, ()))
 
     @cached_property
     def _unique(self) -> dict[str, list[set[str]]]:
-        """Return the columns of each table that are unique in the sense of ORDER BY."""
+        """The columns of each table that are unique in terms of ORDER BY."""
         from odfpy.data.schemas.arrow import has_one_form, to_arrow
 
         found = {}
@@ -257,7 +259,7 @@ class _Reader:
                 yield f"Spark adds fractions in an undefined order: {call.sql(comments=False)}", hint
 
     def _is_exact(self, call: exp.Expr) -> bool:
-        """Return whether what is summed up has no fractions of floating point, as far as that can be told."""
+        """Return whether the values of a sum are certainly not floats."""
         from sqlglot import exp
 
         if call.find(exp.Div, exp.Anonymous, exp.Subquery):
@@ -271,7 +273,7 @@ class _Reader:
         return all(column.name.lower() in exact for column in call.find_all(exp.Column))
 
     def _exact_columns(self) -> set[str]:
-        """Return the names that stand for columns of integers and decimals in every dataset that has them."""
+        """Return the names that are columns of integers or decimals in every input dataset that has them."""
         import pyarrow as pa
 
         from odfpy.data.schemas.arrow import to_arrow
@@ -292,13 +294,13 @@ def _column_of(key: exp.Expr, select: exp.Select, table: exp.Table) -> str | Non
     shown = select.selects
     if any(star.args.get("replace") or star.args.get("rename") for one in shown for star in one.find_all(exp.Star)):
         return None
-    if isinstance(key, exp.Literal) and key.is_int and not any(one.is_star for one in shown):
+    if isinstance(key, exp.Literal) and key.is_int and not any(expression.is_star for expression in shown):
         place = int(key.this) - 1
         key = shown[place].unalias() if 0 <= place < len(shown) else key
     if not isinstance(key, exp.Column) or key.table not in ("", table.alias_or_name) or key.args.get("db"):
         return None
-    # Names are those of columns of the result first.
-    others = [one.unalias() for one in shown if one.alias_or_name == key.name]
+    # A name refers to a column of the result first.
+    others = [expression.unalias() for expression in shown if expression.alias_or_name == key.name]
     alone = all(
         isinstance(other, exp.Column) and other.name == key.name and other.table in ("", table.alias_or_name)
         for other in others
@@ -307,10 +309,12 @@ def _column_of(key: exp.Expr, select: exp.Select, table: exp.Table) -> str | Non
 
 
 def _is_one_row(select: exp.Select) -> bool:
-    """Return whether there is at most one row: totals of everything, or constants."""
+    """Return whether there is at most one row: overall totals, or constants."""
     from sqlglot import exp
 
-    if select.args.get("group") or any(one.find(exp.Explode, exp.Unnest, exp.Anonymous) for one in select.selects):
+    if select.args.get("group") or any(
+        expression.find(exp.Explode, exp.Unnest, exp.Anonymous) for expression in select.selects
+    ):
         return False
     if not any(select.args.get(part) for part in ("from_", "joins", "laterals")):
         return True
@@ -329,10 +333,10 @@ def _has_distinct_on(query: exp.Query) -> bool:
 
 
 def _is_among(wanted: exp.Expr, keys: Sequence[exp.Expr], shown: Sequence[exp.Expr]) -> bool:
-    """Return whether an expression is one of the keys: written alike, by its name, or by its place among the columns.
+    """Return whether an expression is one of the keys: in the same notation, by name, or by position among the columns.
 
-    A key that is a name is that of a column of the result first. What groups may be that of an input as well: then it
-    must be the same.
+    A key that is a name refers to a column of the result first. In GROUP BY it may refer to an input column, too: then
+    both must be the same.
     """
     from sqlglot import exp
 

@@ -1,4 +1,4 @@
-"""Requests of queries as JSON, in the words of the reference node: what REST takes, and what is signed."""
+"""Requests of queries as JSON in the format of the reference node, as REST accepts and commitments sign them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from odfpy.query.wire.schema_formats import SchemaFormat
 
 DEFAULT_LIMIT: Final = 100
 MAX_ROWS: Final = 100_000_000
-"""The largest limit that a request may have."""
+"""Maximum limit of a request."""
 
 _ENGINES: Final = {"SqlSpark": "spark", "SqlDataFusion": "datafusion"}
 _DIALECTS: Final = {engine: dialect for dialect, engine in _ENGINES.items()}
@@ -28,7 +28,7 @@ _OTHERS: Final = ("SqlFlink", "SqlRisingWave")
 
 
 class Include(Enum):
-    """A part of an answer beside its rows."""
+    """An optional part of an answer, besides its rows."""
 
     INPUT = "Input"
     PROOF = "Proof"
@@ -37,11 +37,11 @@ class Include(Enum):
 
 @dataclass(frozen=True, slots=True)
 class DatasetState:
-    """A dataset by the name that the query gives it.
+    """A dataset under its name in the query.
 
     Attributes:
         alias: the name in the query.
-        block_hash: as of which block, None for now.
+        block_hash: the block at which it is read, None for the head.
     """
 
     id: DatasetId
@@ -50,23 +50,23 @@ class DatasetState:
 
     @property
     def says_block(self) -> bool:
-        """True if the name itself says as of which block (`rates@v1`): then `block_hash` is for that name alone."""
+        """True if the name contains a block reference (`rates@v1`): then `block_hash` only applies to that name."""
         return "@" in self.alias
 
 
 @dataclass(frozen=True, slots=True)
 class QueryRequest:
-    """A query with the form of its answer, as REST takes it and a commitment holds its hash.
+    """A query with the format of its answer, as accepted by REST and hashed in commitments.
 
     Attributes:
         query: SQL.
-        query_dialect: SqlDataFusion or SqlSpark.
-        data_format: how the rows are laid out.
-        include: what else the answer has, in order, each once.
-        schema_format: how the schema is written.
-        datasets: names of the query, and as of which blocks; other names are those of the workspace, as of now.
-        skip: rows to leave out first.
-        limit: rows at most.
+        query_dialect: `SqlDataFusion` or `SqlSpark`.
+        data_format: layout of the rows.
+        include: optional parts of the answer, in order, each once.
+        schema_format: notation of the schema.
+        datasets: names in the query with their blocks; other names are those of the workspace, at their heads.
+        skip: number of rows to skip.
+        limit: maximum number of rows.
     """
 
     query: str
@@ -89,25 +89,25 @@ class QueryRequest:
         schema_format: SchemaFormat | None = None,
         limit: int = DEFAULT_LIMIT,
     ) -> QueryRequest:
-        """Make a request of datasets as they are now, to an engine.
+        """Return a request to an engine, with datasets at their heads.
 
         Args:
             query: the text.
             engine: name of the engine.
             data_format: layout of the rows.
-            include: parts of the answer beside its rows.
+            include: optional parts of the answer.
             schema_format: notation of the schema, None for none.
-            limit: most rows of the answer.
+            limit: maximum number of rows.
         """
         dialect = _DIALECTS[engine]
         return cls(query, dialect, data_format, tuple(include), schema_format, None, 0, limit).completed()
 
     @classmethod
     def parse(cls, tree: Any) -> QueryRequest:
-        """Read a request from its JSON, where everything but the query may be absent.
+        """Parse a request from JSON; everything except the query is optional.
 
         Raises:
-            TreeError: it is not of that form; the message names the place.
+            TreeError: the JSON does not have the form of a request; the message names the position.
         """
         absent: dict[str, Any] = {
             "queryDialect": "SqlDataFusion",
@@ -119,7 +119,7 @@ class QueryRequest:
         return from_tree(cls, {**absent, **tree} if isinstance(tree, dict) else tree, ("input",)).completed()
 
     def completed(self) -> QueryRequest:
-        """Return the request with what it implies: a proof needs the input, and a schema format asks for the schema."""
+        """Return the request with implied parts: a proof requires the input, and a schema format the schema."""
         wanted = {*self.include}
         wanted |= {Include.INPUT} if Include.PROOF in wanted else set()
         wanted |= {Include.SCHEMA} if self.schema_format is not None else set()
@@ -130,20 +130,20 @@ class QueryRequest:
             (engine for engine in _ENGINES if engine.lower() == self.query_dialect.lower()), self.query_dialect
         )
         return replace(
-            self, query_dialect=dialect, include=tuple(one for one in Include if one in wanted), schema_format=form
+            self, query_dialect=dialect, include=tuple(part for part in Include if part in wanted), schema_format=form
         )
 
     def tree(self) -> dict[str, Any]:
-        """Return the request as JSON, of which a commitment has the hash."""
+        """Return the request as JSON, the form that a commitment hashes."""
         found: dict[str, Any] = to_tree(self)
         return found
 
     @property
     def engine(self) -> str:
-        """Return who answers.
+        """The name of the engine.
 
         Raises:
-            EngineNotFound: nobody of this release.
+            EngineNotFound: this release has no engine for the dialect.
         """
         found = _ENGINES.get(self.query_dialect)
         if found is not None:
@@ -154,15 +154,15 @@ class QueryRequest:
         raise EngineNotFound(f"No dialect is called {self.query_dialect!r}", hint=known)
 
     def to_query(self, *, max_rows: int | None = None, max_bytes: int | None = None) -> Query:
-        """Return what the query service is asked.
+        """Return the query for the query service.
 
         Args:
-            max_rows: rows that anybody gets at most; one more is asked for, so that it shows when there are more.
-            max_bytes: bytes that anybody gets at most.
+            max_rows: maximum number of rows for any caller; one more is requested, to detect that there are more.
+            max_bytes: maximum number of bytes for any caller.
 
         Raises:
-            EngineNotFound: the dialect is of no engine.
-            UsageError: the datasets are named in a way that makes no sense, or the limit is too large.
+            EngineNotFound: there is no engine for the dialect.
+            UsageError: the datasets are named inconsistently, or the limit is too large.
         """
         if self.limit > MAX_ROWS or self.skip > MAX_ROWS:
             raise UsageError(f"skip and limit are {MAX_ROWS} at most", hint="Read by offset instead.")
@@ -191,7 +191,10 @@ class QueryRequest:
         )
 
     def bound_to(self, inputs: Iterable[QueryInput]) -> QueryRequest:
-        """Return the same request of the datasets as they were when it was answered, by their ids."""
+        """Return the request with its datasets bound, by id, to the blocks from which it was answered."""
         given = {state.id: state.alias for state in self.datasets or () if not state.says_block}
-        states = [DatasetState(one.id, one.name or given.get(one.id, str(one.alias)), one.block_hash) for one in inputs]
+        states = [
+            DatasetState(source.id, source.name or given.get(source.id, str(source.alias)), source.block_hash)
+            for source in inputs
+        ]
         return replace(self, datasets=tuple(sorted(states, key=lambda state: (str(state.id), state.alias))))

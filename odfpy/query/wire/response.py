@@ -1,4 +1,4 @@
-"""Answers as JSON, in the words of the reference implementation's node; those with a proof are committed to."""
+"""Answers as JSON in the format of the reference implementation's node, with an optional commitment."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ class ResponseLimits:
     bytes: int | None = None
 
     def check_values(self, table: pa.Table) -> None:
-        """Check that rows become no more values than there may be: some of them take no bytes, until they are written.
+        """Check the number of values in rows: some values take no memory in Arrow, but do in JSON.
 
         Raises:
-            ResultTooLarge: they do.
+            ResultTooLarge: there are too many values.
         """
         if self.bytes is not None and sum(map(num_values, table.columns)) * _BYTES_OF_VALUE > self.bytes:
             raise ResultTooLarge(
@@ -50,7 +50,7 @@ class Answered:
 
     Attributes:
         table: the rows.
-        request: the question, bound to the blocks that it was answered from.
+        request: the request, bound to the blocks from which it was answered.
     """
 
     table: pa.Table
@@ -60,7 +60,7 @@ class Answered:
         """Return the rows in the requested layout.
 
         Raises:
-            SchemaError: they cannot be laid out so, or their schema cannot be written.
+            SchemaError: the layout or the format does not support the schema.
         """
         layout, form = self.request.data_format, self.request.schema_format
         output = {"data": laid_out(self.table, layout), "dataFormat": layout.value}
@@ -69,7 +69,7 @@ class Answered:
         return output
 
     def tree(self, key: KeyPair | None = None) -> dict[str, Any]:
-        """Return the whole answer, signed by a key if a proof was requested; errors as for `output`."""
+        """Return the complete answer, signed by a key if a proof was requested; errors as for `output`."""
         output, include = self.output(), self.request.include
         tree: dict[str, Any] = {"input": self.request.tree()} if Include.INPUT in include else {}
         tree["output"] = output
@@ -90,16 +90,16 @@ def ask(
     """Answer a request.
 
     Args:
-        service: who is asked.
-        request: the question.
-        control: stops it from elsewhere.
-        limits: how much the answer may be.
-        is_checked: whether others have given a proof of it already, so that it need not be looked at for that.
+        service: the query service.
+        request: the request.
+        control: cancels the query from another thread.
+        limits: limits on the size of the answer.
+        is_checked: whether a proof of the request already exists, so that its reproducibility need not be checked.
 
     Raises:
-        NotReproducible: a proof is wanted of what others may not get again.
-        ResultTooLarge: there is more than there may be.
-        OdfError: as `QueryService.run`, and while its rows are read.
+        NotReproducible: a proof was requested, but the answer is not reproducible.
+        ResultTooLarge: the answer exceeds the limits.
+        OdfError: as `QueryService.run`, also while rows are read.
     """
     limits = limits or ResponseLimits()
     require_datasets(service, request)
@@ -122,10 +122,10 @@ def too_many_rows(most: int) -> ResultTooLarge:
 
 
 def require_datasets(service: QueryService, request: QueryRequest) -> None:
-    """Check that the datasets of a question are there: later, their names in the query would be called unknown.
+    """Check that the datasets of a request exist: otherwise, an error would report unknown names in the query.
 
     Raises:
-        DatasetNotFound: one is not.
+        DatasetNotFound: a dataset does not exist.
     """
     for state in request.datasets or ():
         service.resolver.find(state.id)

@@ -1,6 +1,6 @@
 """The schema of an answer in the formats of the reference implementation's node.
 
-They describe logical types only: views and 64-bit offsets are layouts of memory, and stay out of it.
+They describe logical types only, not layouts such as views and 64-bit offsets.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class SchemaFormat(Enum):
 
 
 def write_schema(schema: pa.Schema, form: SchemaFormat) -> Any:
-    """Return an Arrow schema as a tree of JSON; YAML and Parquet's own form are texts.
+    """Return an Arrow schema as a JSON tree; YAML and Parquet's own notation are text.
 
     Raises:
         SchemaError: a column has a type that datasets cannot have; the message names it.
@@ -164,7 +164,7 @@ _MAX_DIGITS = {"INT32": 9, "INT64": 18}
 
 
 def _primitive(kind: pa.DataType) -> tuple[str, int | None, str | None]:
-    """Return the physical type, its length if it is of a fixed one, logical type."""
+    """Return the physical type, its length if that is fixed, and the logical type."""
     import pyarrow as pa
 
     if pa.types.is_timestamp(kind):

@@ -1,7 +1,7 @@
-"""Checking answers that somebody has committed to: what binds them, and whether they come out again.
+"""Verification of answers with a commitment: of the signature, and by running the query again.
 
-A document is the JSON of an answer with a proof, as REST gives it and `odf sql --commit` writes it; the rows (`output`)
-may be missing. The first part that is not as it should be is told, with the kinds of the reference's node.
+A document is the JSON of an answer with a proof, as returned by REST and written by `odf sql --commit`; the rows
+(`output`) are optional. Verification reports the first invalid part, with the kinds of the reference's node.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from odfpy.query.wire.request import DatasetState, QueryRequest
 from odfpy.query.wire.response import ResponseLimits, ask
 
 VERSION: Final = 1
-"""Of the files that `odf sql --commit` writes."""
+"""Version of the files that `odf sql --commit` writes."""
 
 _PARTS: Final = ("input", "subQueries", "commitment", "proof")
 _OPTIONAL: Final = ("version", "output")
@@ -41,8 +41,8 @@ class VerificationFailed(IntegrityError, code="E722"):
     """A signed answer cannot be reproduced, or the query cannot be run again.
 
     Attributes:
-        kind: why, in the words of the reference's node.
-        details: what belongs to it, as the reference names it.
+        kind: kind of the failure, as the reference's node names it.
+        details: details of the failure, as the reference names them.
     """
 
     kind: str
@@ -77,14 +77,14 @@ class WrongSigner(IntegrityError, code="E723"):
 
 @dataclass(frozen=True, slots=True)
 class CommittedAnswer:
-    """An answer that somebody has committed to.
+    """An answer with a commitment.
 
     Attributes:
-        request: the question, as it was signed.
-        sub_queries: what others have answered on the way.
-        commitment: what was signed.
+        request: the request, as it was signed.
+        sub_queries: sub-queries that other nodes answered.
+        commitment: the signed commitment.
         proof: the signature.
-        output: the answer, None where it is not part of the document.
+        output: the answer, None if it is not part of the document.
     """
 
     request: Any
@@ -95,15 +95,15 @@ class CommittedAnswer:
 
     @classmethod
     def load(cls, data: bytes, *, sub_queries: list[Any] | None = None) -> CommittedAnswer:
-        """Read a document. Command line and server read it here, so that both see the same in it.
+        """Parse a document. Command line and server both use this function, so that they interpret it identically.
 
         Args:
-            data: the text of it.
-            sub_queries: what its `subQueries` are where it has none; None where it must have them.
+            data: the text of the document.
+            sub_queries: default for a missing `subQueries`; None if it is required.
 
         Raises:
-            MalformedAnswer: it is not JSON, or not such a document.
-            UnsupportedVersion: a newer release has written it.
+            MalformedAnswer: the document is not JSON, or not an answer with a proof.
+            UnsupportedVersion: the document was written by a newer release.
         """
         try:
             tree = load_exact(data)
@@ -144,19 +144,19 @@ class CommittedAnswer:
             proof: Proof = from_tree(Proof, tree["proof"], ("proof",))
         except TreeError as error:
             raise MalformedAnswer(error.message, hint=error.hint or _expected()) from error
-        if to_tree(commitment) != tree["commitment"]:  # hashes can be written in several ways, and are signed in one
+        if to_tree(commitment) != tree["commitment"]:  # hashes have several notations, but only one is signed
             raise MalformedAnswer("commitment: this is not the form in which it was signed", hint=_expected())
         return cls(tree["input"], tuple(tree["subQueries"]), commitment, proof, tree.get("output"))
 
     def check_signature(self, signer: ActorId | None = None) -> None:
-        """Check that everything in it is what was signed. Nothing is run.
+        """Check that the document matches its signature. Nothing is run.
 
         Args:
-            signer: by whom it must be; by anybody if None.
+            signer: the required signer; None for any.
 
         Raises:
-            InvalidCommitment: a part is not what was signed.
-            WrongSigner: somebody else has signed it.
+            InvalidCommitment: a part differs from what was signed.
+            WrongSigner: the signer is another one.
         """
         self.commitment.check(self.request, self.sub_queries, self.proof)
         if signer is not None and self.proof.signer != signer:
@@ -168,7 +168,7 @@ class CommittedAnswer:
             raise InvalidCommitment("OutputHash", "commitment.outputHash doesn't match the hash of output object")
 
     def tree(self) -> dict[str, Any]:
-        """Return the answer as JSON, as files have it."""
+        """Return the answer as JSON, in the format of files."""
         tree: dict[str, Any] = {"version": VERSION, "input": self.request}
         if self.output is not None:
             tree["output"] = self.output
@@ -188,20 +188,20 @@ def verify_answer(
     control: CancellationToken | None = None,
     limits: ResponseLimits | None = None,
 ) -> QueryRequest:
-    """Check that an answer is what was signed, and that it comes out again; gives the question.
+    """Verify the signature of an answer and reproduce it; return its request.
 
     Args:
-        service: is asked again, as of the same blocks.
+        service: the query service, which runs the query at the same blocks.
         document: the answer.
-        signer: by whom it must be; by anybody if None.
-        revoked: keys that are known to have ended.
-        control: stops it from elsewhere.
-        limits: how much the answer may be.
+        signer: the required signer; None for any.
+        revoked: known revocations of keys.
+        control: cancels the query from another thread.
+        limits: limits on the size of the answer.
 
     Raises:
-        InvalidCommitment, WrongSigner, MalformedAnswer: it is not what was signed; see `check_signature`.
-        EndedKey: the key counts no more; see `require_valid_key`.
-        VerificationFailed: a dataset or block is not there, or the answer is another one.
+        InvalidCommitment, WrongSigner, MalformedAnswer: the signature does not match; see `check_signature`.
+        EndedKey: the key has ended; see `require_valid_key`.
+        VerificationFailed: a dataset or block does not exist, or the answer differs.
         OdfError: the query cannot be run.
     """
     document.check_signature(signer)
@@ -236,26 +236,28 @@ def verify_answer(
 def require_valid_key(
     key: ActorId, revoked: KnownRevocations, states: Iterable[DatasetState], service: QueryService | None
 ) -> None:
-    """Check that the key of a proof has not ended, as far as anybody knows here.
+    """Check that the key of a proof has not ended, as far as it is known here.
 
-    Blocks have an order that no thief can change; a proof has not. Who holds a key can sign an answer about old blocks
-    whenever they like. So nothing that a key has signed counts once it has ended, whatever the reason.
+    Blocks have an order that a thief cannot change, but proofs have none: whoever holds a key can sign an answer about
+    old blocks at any time. So all signatures of a key are invalid once it has ended, for whatever reason.
 
     Args:
         key: the key.
-        revoked: what the user knows.
-        states: the datasets that the answer is from; beside those that are here lies what their owners say.
-        service: has them; None where there are none.
+        revoked: revocations known to the user.
+        states: the input datasets of the answer; local datasets contain the revocations of their owners.
+        service: the query service with local datasets, if any.
 
     Raises:
-        EndedKey: it has.
+        EndedKey: the key has ended.
     """
-    statements: list[tuple[DatasetId | None, KeyRevocation]] = [(None, one) for one in revoked.everywhere()]
+    statements: list[tuple[DatasetId | None, KeyRevocation]] = [
+        (None, revocation) for revocation in revoked.everywhere()
+    ]
     for state in states:
-        statements += [(state.id, one) for one in revoked.get(state.id)]
+        statements += [(state.id, revocation) for revocation in revoked.get(state.id)]
         with suppress(DatasetNotFound):
             side = None if service is None else service.resolver.find(state.id).layout.side
-            statements += [(state.id, one) for one in honoured_in(side, state.id, [key])]
+            statements += [(state.id, revocation) for revocation in honoured_in(side, state.id, [key])]
     now = Timestamp.now()
     for dataset_id, one in statements:
         if one.key == str(key) and one.has_come(now):
@@ -263,10 +265,10 @@ def require_valid_key(
 
 
 def require_block(service: QueryService, state: DatasetState) -> None:
-    """Check that a dataset and its block are there.
+    """Check that a dataset and its block exist.
 
     Raises:
-        VerificationFailed: they are not.
+        VerificationFailed: the dataset or the block does not exist.
     """
     try:
         dataset = service.resolver.find(state.id)
@@ -302,6 +304,6 @@ def _expected() -> str:
 
 
 def _is_cut(data: bytes, error: BaseException) -> bool:
-    """Return whether a text begins as JSON does, and ends too early."""
+    """Return whether a text begins as JSON but is truncated."""
     is_json = data.lstrip()[:1] in (b"{", b"[")
     return is_json and isinstance(error, json.JSONDecodeError) and error.pos >= len(data.decode("utf-8", "replace")) - 1

@@ -43,7 +43,7 @@ class AzureClient:
         self.loop = files.loop
 
     async def get(self, key: str, start: int, end: int) -> bytes:
-        """Return some bytes of an object.
+        """Return a range of bytes of an object.
 
         Args:
             key: name of the object in the bucket.
@@ -63,9 +63,7 @@ class AzureClient:
         return int((await self._container.get_blob_client(key).get_blob_properties()).size)
 
     async def presigned(self, key: str, seconds: int) -> str | None:
-        """Return a URL by which anyone can read an object for a while (a shared access signature with the account's
-        key).
-        """
+        """Return a URL by which anyone can read an object for a limited time, with a shared access signature."""
         from azure.storage.blob import BlobSasPermissions, generate_blob_sas
 
         signing = getattr(self._container.credential, "account_key", None)
@@ -102,7 +100,8 @@ class AzureClient:
         Args:
             prefix: prefix of the keys.
             page: `ListPage.next` of the previous page, None for the first.
-            folders: only objects without a slash after the prefix; the rest is summed up as folders.
+            folders: whether to list only objects without a slash after the prefix, and to summarize the others as
+                folders.
         """
         if folders:
             blobs = self._container.walk_blobs(name_starts_with=prefix, delimiter="/")
@@ -133,7 +132,7 @@ class AzureClient:
         return ObjectContent(bytes(await stream.readall()), required_word(stream.properties.etag))
 
     async def replace(self, key: str, data: bytes, version: str | None) -> None:
-        """Replace an object if it still has that ETag.
+        """Replace an object if it still has an ETag.
 
         Args:
             key: name of the object in the bucket.
@@ -146,7 +145,7 @@ class AzureClient:
             await self._container.upload_blob(key, data, overwrite=True, **_if(version))
 
     async def remove(self, key: str, version: str) -> None:
-        """Delete an object if it still has that ETag."""
+        """Delete an object if it still has an ETag."""
         await self._container.delete_blob(key, **_if(version))
 
     async def has_conditions(self, key: str, data: bytes) -> bool:
@@ -162,7 +161,7 @@ def _if(version: str) -> dict[str, Any]:
 
 
 class _AzureUpload:
-    """An upload of blocks, which become an object when they are listed."""
+    """A block upload; the blocks become an object when they are committed."""
 
     goes_on = False
 

@@ -16,7 +16,7 @@ PART = 5 << 20
 
 _SENDERS = 4
 _MAX_LISTED = 10_000_000
-"""Names of a folder, which are all in memory."""
+"""Maximum number of names in a folder; they are all held in memory."""
 
 _Args = ParamSpec("_Args")
 _Result = TypeVar("_Result")
@@ -27,8 +27,8 @@ class ObjectContent:
     """A small object with its version.
 
     Attributes:
-        data: its bytes, or the first of them.
-        version: the store's version of this content; each write creates another one.
+        data: bytes of the object, or the first of them.
+        version: the store's version of the content; each write creates a new one.
     """
 
     data: bytes
@@ -55,10 +55,10 @@ class ListedObject:
     """An object in a list.
 
     Attributes:
-        key: its key.
+        key: key of the object.
         size: size in bytes.
         written: modification time, in seconds since the epoch.
-        version: the store's version of it.
+        version: the store's version of the object.
     """
 
     key: str
@@ -73,8 +73,8 @@ class ListPage:
 
     Attributes:
         objects: the objects.
-        folders: prefixes of the keys of other objects, up to the slash.
-        next: token of the next page, None if this is the last.
+        folders: common prefixes of the keys of other objects, up to a slash.
+        next: token of the next page, None on the last page.
     """
 
     objects: Sequence[ListedObject]
@@ -96,10 +96,10 @@ class Listing:
 
 
 class MultipartUpload(Protocol):
-    """An object that is uploaded in parts, and does not exist before it is complete.
+    """An upload of an object in parts; the object does not exist until the upload is finished.
 
     Attributes:
-        goes_on: whether uploaded parts are kept for the next upload of the same object.
+        goes_on: whether uploaded parts are retained for the next upload of the same object.
     """
 
     goes_on: bool
@@ -108,27 +108,27 @@ class MultipartUpload(Protocol):
         """Upload the next `PART` bytes."""
 
     async def finish(self, last: bytes) -> None:
-        """Upload the last bytes, at least one; then the object exists."""
+        """Upload the last bytes, at least one, and create the object."""
 
     async def abort(self) -> None:
-        """Discard what was uploaded."""
+        """Discard the uploaded parts."""
 
 
 class BucketClient(Protocol):
     """The client of a bucket; implemented for the library of each store, and used by `Bucket`.
 
-    Keys are complete, without the bucket. Methods raise the library's exceptions, which `cause_of` classifies.
+    Keys include the path, but not the bucket. Methods raise the library's exceptions, which `cause_of` classifies.
 
     Attributes:
-        loop: event loop that its methods run in.
-        tries: number of attempts if the connection breaks.
+        loop: event loop in which the methods run.
+        tries: number of attempts after connection errors.
     """
 
     loop: asyncio.AbstractEventLoop
     tries: int
 
     async def get(self, key: str, start: int, end: int) -> bytes:
-        """Return some bytes of an object, fewer at its end.
+        """Return a range of bytes of an object, which is shorter at its end.
 
         Args:
             key: name of the object in the bucket.
@@ -140,7 +140,7 @@ class BucketClient(Protocol):
         """Return the size of an object."""
 
     async def presigned(self, key: str, seconds: int) -> str | None:
-        """Return a URL by which anyone can read an object for a while; None without a key to sign it with."""
+        """Return a URL by which anyone can read an object for a limited time; None without a key to sign it."""
 
     async def put(self, key: str, data: bytes) -> None:
         """Create or replace an object."""
@@ -157,7 +157,8 @@ class BucketClient(Protocol):
         Args:
             prefix: prefix of the keys.
             page: `ListPage.next` of the previous page, None for the first.
-            folders: only objects without a slash after the prefix; the rest is summed up as folders.
+            folders: whether to list only objects without a slash after the prefix, and to summarize the others as
+                folders.
         """
 
     async def head(self, key: str) -> ObjectHead:
@@ -167,7 +168,7 @@ class BucketClient(Protocol):
         """Return the first bytes of an object, and its version."""
 
     async def replace(self, key: str, data: bytes, version: str | None) -> None:
-        """Replace an object if it still has that version; with None, create it if it does not exist.
+        """Replace an object if it still has a version, or create it if the version is None and it does not exist.
 
         Args:
             key: name of the object in the bucket.
@@ -176,27 +177,27 @@ class BucketClient(Protocol):
         """
 
     async def remove(self, key: str, version: str) -> None:
-        """Delete an object if it still has that version."""
+        """Delete an object if it still has a version."""
 
     async def has_conditions(self, key: str, data: bytes) -> bool:
-        """Return whether the store honors conditions of writes. If it does not, the object has the data now."""
+        """Return whether the store supports conditional writes. If it does not, the object is written with the data."""
 
 
 class Bucket:
     """A bucket of an object store, with blocking methods, retries and odfpy's errors.
 
     Attributes:
-        url: its URL for messages.
+        url: URL of the bucket, for messages.
         client: client of the store.
-        sending: lock held while a part is uploaded: each is in memory several times meanwhile.
+        sending: semaphore held while a part is uploaded, since an upload needs the memory of several parts.
     """
 
     def __init__(self, url: str, client: BucketClient, hint: str) -> None:
         """
         Args:
             url: URL with scheme and bucket.
-            client: client that runs in its library's event loop, in the background.
-            hint: where credentials are configured, for messages.
+            client: client that runs in its library's event loop, in a background thread.
+            hint: advice on the configuration of credentials, for messages.
         """
         self.url = url
         self.client = client
@@ -207,7 +208,7 @@ class Bucket:
     def ask(
         self, where: str, ask: Callable[_Args, Awaitable[_Result]], *args: _Args.args, **kwargs: _Args.kwargs
     ) -> _Result:
-        """Send a request to the store, and retry if the connection breaks.
+        """Send a request to the store; retry after connection errors.
 
         Args:
             where: key or folder, for messages.
@@ -228,7 +229,7 @@ class Bucket:
                 except Exception as error:
                     if cause_of(error)[0] is not Cause.PASSING:
                         raise
-                # Exponential: an overloaded store gets no relief from clients that retry immediately.
+                # Exponential: immediate retries would not relieve an overloaded store.
                 await asyncio.sleep(0.1 * 4**failures)
             return await ask(*args, **kwargs)
 
@@ -243,7 +244,7 @@ class Bucket:
     def demand(
         self, where: str, ask: Callable[_Args, Awaitable[_Result]], *args: _Args.args, **kwargs: _Args.kwargs
     ) -> _Result:
-        """Send a request that only needs the bucket to exist; otherwise like `ask`."""
+        """Send a request that only requires the bucket to exist; otherwise like `ask`."""
         try:
             return self.ask(where, ask, *args, **kwargs)
         except FileNotFoundError:
@@ -252,7 +253,7 @@ class Bucket:
             raise self.refused_change(where) from error
 
     def refused_change(self, key: str) -> TransferError:
-        """Return the error for a store that rejects a change, although no condition was set."""
+        """Return the error for an unconditional change that the store rejects."""
         return TransferError(
             f"{self.where(key)}: the store refuses to change the object",
             hint="Another change of it may be running, or a rule of the bucket may protect it.",
@@ -273,7 +274,7 @@ class Bucket:
         return listing
 
     def keys(self, prefix: str) -> Iterator[ListedObject]:
-        """Yield the objects whose keys have a prefix, whatever their folders."""
+        """Yield the objects whose keys have a prefix, in any folder."""
         for page in self._pages(prefix, folders=False):
             yield from page.objects
 
@@ -292,7 +293,7 @@ class Bucket:
             token = page.next
 
     def write_if(self, key: str, data: bytes, version: str | None) -> bool:
-        """Write an object if it still has that version; with None, if it does not exist.
+        """Write an object if it still has a version, or if the version is None and it does not exist.
 
         Args:
             key: name of the object in the bucket.
@@ -300,14 +301,15 @@ class Bucket:
             version: the expected version, None if there must be no object.
 
         Returns:
-            whether that was atomic: False if the store lacks conditional writes, so that it was written
+            True if the write was atomic; False if the store does not support conditions, so that the object was written
                 unconditionally.
 
         Raises:
             Conflict: another writer was first.
         """
         if self._has_conditions is None:
-            # Some S3-compatible servers ignore conditions: the first write tests that with one that cannot hold.
+            # Some S3-compatible servers ignore conditions: the first write tests that with a condition that is never
+            # met.
             self._has_conditions = self.demand(key, self.client.has_conditions, key, data)
             if not self._has_conditions:
                 return False
@@ -317,7 +319,7 @@ class Bucket:
         try:
             self.ask(key, self.client.replace, key, data, version)
         except FileNotFoundError:
-            # Stores answer "not found" to a condition on a deleted object: another writer was first. Without such a
+            # Stores return "not found" for a condition on a deleted object: another writer was first. Without such a
             # condition, only the bucket can be missing.
             raise (self._no_bucket() if version is None else Conflict(key)) from None
         return True

@@ -21,19 +21,19 @@ class StoreRefuses(TransferError, code="E611"):
 
 
 class BucketNotFound(TransferError, code="E612"):
-    """An object store has no bucket of that name."""
+    """An object store does not have the bucket."""
 
 
 class Conflict(Exception):
-    """The condition of a write does not hold: another writer was first."""
+    """The condition of a write is not met: another writer was first."""
 
 
 class NoSuchBucket(Exception):
-    """A bucket does not exist; raised by clients whose library does not report it."""
+    """A bucket does not exist; raised by clients whose library does not report that."""
 
 
 class Cause(Enum):
-    """Why a request has failed."""
+    """The reason why a request has failed."""
 
     NO_OBJECT = "there is no such object"
     NO_BUCKET = "there is no such bucket"
@@ -61,7 +61,7 @@ _WORDS = {
     "BlobAlreadyExists": Cause.CONFLICT,
     "InvalidRange": Cause.PAST_END,
     "NotImplemented": Cause.UNSUPPORTED,
-    "NoSuchUpload": Cause.PASSING,  # somebody has ended it; another one can begin
+    "NoSuchUpload": Cause.PASSING,  # the upload was ended by another client; a new one can begin
     "SlowDown": Cause.PASSING,
     "InternalError": Cause.PASSING,
     "ServerBusy": Cause.PASSING,
@@ -111,7 +111,7 @@ _WORDS = {
 
 
 def cause_of(error: BaseException) -> tuple[Cause, str]:
-    """Return the cause of a failed request, and the code that can be shown."""
+    """Return the cause of a failed request, and an error code that may be shown."""
     words = [word for each in _chain(error) for word in _words(each)]
     found = {word: _WORDS[word] for word in words if word in _WORDS}
     best = min(found, key=list(_WORDS).index, default=None)

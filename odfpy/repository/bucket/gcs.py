@@ -23,12 +23,12 @@ HINT = "Credentials come from GOOGLE_APPLICATION_CREDENTIALS, `gcloud auth appli
 
 _OBJECT = "b/{}/o/{}"
 _KEPT = re.compile(r"bytes=0-(\d{1,18})", re.ASCII)
-"""Header `Range` of an answer to an upload that is not complete: the bytes that the store has."""
+"""Header `Range` of the response to an incomplete upload: the bytes that the store has received."""
 
 
 def gcs_client(bucket: str) -> GcsClient:
     """Create the client of a bucket; nothing is requested yet."""
-    # The class for the JSON API. The one that gcsfs registers sends additional gRPC requests for each bucket, to
+    # Use the class for the JSON API. The class that gcsfs registers sends additional gRPC requests for each bucket, to
     # support buckets with appendable objects.
     kind = importlib.import_module("gcsfs.core").GCSFileSystem
     return GcsClient(bucket, kind(skip_instance_cache=True, use_listings_cache=False))
@@ -45,7 +45,7 @@ class GcsClient:
         self.loop = files.loop
 
     async def get(self, key: str, start: int, end: int) -> bytes:
-        """Return some bytes of an object.
+        """Return a range of bytes of an object.
 
         Args:
             key: name of the object in the bucket.
@@ -64,7 +64,7 @@ class GcsClient:
         return int((await self._about(key))["size"])
 
     async def presigned(self, key: str, seconds: int) -> str | None:
-        """Return a URL by which anyone can read an object for a while; None if the credentials have no private key."""
+        """Return a URL by which anyone can read an object for a limited time; None without a private key."""
         if not hasattr(self._files.credentials.credentials, "sign_bytes"):
             return None
         return str(self._files.sign(f"{self.bucket}/{key}", expiration=seconds, version="v4"))
@@ -91,7 +91,8 @@ class GcsClient:
         Args:
             prefix: prefix of the keys.
             page: `ListPage.next` of the previous page, None for the first.
-            folders: only objects without a slash after the prefix; the rest is summed up as folders.
+            folders: whether to list only objects without a slash after the prefix, and to summarize the others as
+                folders.
         """
         delimiter = "/" if folders else None
         answer = await self.call(
@@ -120,7 +121,7 @@ class GcsClient:
         return ObjectContent(data, generation)
 
     async def replace(self, key: str, data: bytes, version: str | None) -> None:
-        """Replace an object if it still has that generation.
+        """Replace an object if it still has a generation.
 
         Args:
             key: name of the object in the bucket.
@@ -130,7 +131,7 @@ class GcsClient:
         await self._upload(key, data, ifGenerationMatch=version or "0")
 
     async def remove(self, key: str, version: str) -> None:
-        """Delete an object if it still has that generation."""
+        """Delete an object if it still has a generation."""
         await self.call("DELETE", _OBJECT, self.bucket, key, ifGenerationMatch=version)
 
     async def has_conditions(self, key: str, data: bytes) -> bool:
@@ -191,10 +192,10 @@ class _GcsUpload:
         await self._client.call("DELETE", self._location)
 
     async def _send(self, data: bytes, total: str) -> None:
-        """Send some bytes; those that the server did not keep are sent again.
+        """Send bytes; repeat those that the server has not stored.
 
         Raises:
-            ConnectionResetError: it keeps none, or has lost earlier ones.
+            ConnectionResetError: the server has stored none of them, or has lost earlier ones.
         """
         start, end = self._count, self._count + len(data)
         while True:
@@ -214,8 +215,8 @@ class _GcsUpload:
 
 
 class _Body(io.BytesIO):
-    """The body of a request that may be repeated."""
+    """The body of a request, which can be sent repeatedly."""
 
     def close(self) -> None:
-        # Never closed: aiohttp may close what it has sent, and gcsfs could then not repeat the request.
+        # Never closed: aiohttp closes a body after sending it, and gcsfs could not repeat the request.
         self.seek(0)

@@ -19,19 +19,20 @@ from odfpy.repository.bucket.stores import dataset_in
 _ENVIRONMENT = ("AWS_", "AZURE_", "GOOGLE_", "STORAGE_EMULATOR_HOST", "HOME")
 
 for _library in ("adlfs", "aiobotocore", "azure", "botocore", "fsspec", "gcsfs", "google", "s3fs"):
-    # The libraries' logs only go to configured handlers, not as tracebacks to a terminal where odfpy reports the error.
+    # Send the libraries' logs to configured handlers only, not as tracebacks to a terminal where odfpy reports the
+    # error.
     logging.getLogger(_library).addHandler(logging.NullHandler())
 
 
 @dataclass(frozen=True, slots=True)
 class BucketLocation:
-    """A folder of a bucket, as in a URL.
+    """A folder of a bucket, parsed from a URL.
 
     Attributes:
         scheme: kind of the store.
         server: host and port for `s3+http` and `s3+https`, else empty.
         bucket: name.
-        folder: prefix of all keys there; empty, or ending in a slash.
+        folder: prefix of the keys of all its objects; empty, or ending in a slash.
     """
 
     scheme: str
@@ -54,7 +55,7 @@ def parse_bucket_url(url: str) -> BucketLocation:
     """Parse a URL.
 
     Raises:
-        InvalidValue: it has no bucket, or contains unsupported parts.
+        InvalidValue: the URL has no bucket, or contains unsupported parts.
     """
     scheme, _, rest = url.partition("://")
     scheme = scheme.lower()
@@ -86,10 +87,10 @@ def parse_bucket_url(url: str) -> BucketLocation:
 
 
 def open_bucket(location: BucketLocation) -> Bucket:
-    """Return the bucket of a folder, with shared connections. Nothing is requested yet.
+    """Return the bucket of a folder, with shared connections. No request is sent yet.
 
     Raises:
-        TransferError: the library of the store is not installed, or rejects its settings.
+        TransferError: the library for the store is not installed, or rejects its settings.
     """
     settings = tuple(sorted(item for item in os.environ.items() if item[0].startswith(_ENVIRONMENT)))
     with _LOCK:
@@ -100,7 +101,7 @@ def bucket_dataset(url: str) -> DatasetLayout:
     """Return the dataset at the URL of a folder of a bucket.
 
     Raises:
-        InvalidValue, TransferError: as `parse_bucket_url` and `open_bucket`.
+        InvalidValue, TransferError: see `parse_bucket_url` and `open_bucket`.
     """
     location = parse_bucket_url(url)
     return dataset_in(open_bucket(location), location.folder)
@@ -111,14 +112,14 @@ _LOCK = threading.Lock()
 
 @lru_cache(maxsize=16)
 def _bucket(scheme: str, endpoint: str | None, bucket: str, url: str, context: object) -> Bucket:
-    del context  # another process or other settings need other connections
+    del context  # part of the cache key: another process or other settings need other connections
     make, extra, hint = _kind(scheme, endpoint)
     with needs_extra(extra, f"{scheme}:// repositories", TransferError):
         try:
             return Bucket(url, make(bucket), hint)
         except ImportError as error:  # fsspec's message suggests a command instead of naming the package
             raise (error.__cause__ or error) from None
-        except Exception as error:  # noqa: BLE001 (each library has errors of its own, whose texts may hold keys)
+        except Exception as error:  # noqa: BLE001 (each library has its own errors, whose texts may contain keys)
             message = f"{url} cannot be used ({type(error).__name__})"
             raise TransferError(message, hint=f"Check that the settings are complete. {hint}") from None
 

@@ -25,7 +25,7 @@ from odfpy.repository.bucket.errors import Cause, cause_of
 HINT = "Credentials come from AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, AWS_PROFILE or a role."
 
 QUIET: Final = 60.0
-"""Seconds without a new part after which an upload counts as broken off."""
+"""Seconds without a new part after which an upload is considered interrupted."""
 
 _NO_UPLOAD: Final = "NoSuchUpload"
 _NO_VERSION = '"00000000000000000000000000000000"'
@@ -47,8 +47,8 @@ def s3_client(bucket: str, endpoint: str | None) -> S3Client:
         "retries": {"mode": "standard", "max_attempts": 3},
     }
     if endpoint is not None:
-        # Not every server supports checksums in trailers, or a host name for each bucket. Hashes protect the content
-        # anyway.
+        # Not every server supports checksums in trailers, or a host name for each bucket. The content is protected by
+        # hashes anyway.
         config |= {"s3": {"addressing_style": "path"}, "request_checksum_calculation": "when_required"}
 
     def make(*, anonymous: bool) -> Any:
@@ -79,7 +79,7 @@ class S3Client:
         self.loop = self._files.loop
 
     async def get(self, key: str, start: int, end: int) -> bytes:
-        """Return some bytes of an object.
+        """Return a range of bytes of an object.
 
         Args:
             key: name of the object in the bucket.
@@ -98,7 +98,7 @@ class S3Client:
         return int((await self.call("head_object", Key=key))["ContentLength"])
 
     async def presigned(self, key: str, seconds: int) -> str | None:
-        """Return a URL by which anyone can read an object for a while; it contains the id of the access key."""
+        """Return a URL by which anyone can read an object for a limited time; it contains the id of the access key."""
         if self._is_anonymous:
             return None
         try:
@@ -137,11 +137,11 @@ class S3Client:
                 parts |= {one["PartNumber"]: one["ETag"] for one in answer.get("Parts", ())}
                 last = max([last, *(one["LastModified"] for one in answer.get("Parts", ()))])
                 if not answer.get("IsTruncated"):
-                    # Another client may be working on it, and would fail if this one completed it.
+                    # Another client may be writing this upload, and would fail if it were completed here.
                     return (str(upload), parts) if _time_of(answer) - last.timestamp() >= QUIET else (None, {})
                 page = {"PartNumberMarker": answer["NextPartNumberMarker"]}
         except Exception as error:
-            # Not all servers, nor all permissions, allow to list uploads: then it starts from the beginning.
+            # Listing uploads may be unsupported or not permitted: start a new one.
             if cause_of(error)[0] in (Cause.PASSING, Cause.UNREACHABLE, Cause.NO_BUCKET, Cause.NO_CREDENTIALS):
                 raise
             return None, {}
@@ -156,7 +156,8 @@ class S3Client:
         Args:
             prefix: prefix of the keys.
             page: `ListPage.next` of the previous page, None for the first.
-            folders: only objects without a slash after the prefix; the rest is summed up as folders.
+            folders: whether to list only objects without a slash after the prefix, and to summarize the others as
+                folders.
         """
         options = {} if page is None else {"ContinuationToken": page}
         if folders:
@@ -181,7 +182,7 @@ class S3Client:
         return ObjectContent(await self._read(answer, limit), required_word(answer.get("ETag")))
 
     async def replace(self, key: str, data: bytes, version: str | None) -> None:
-        """Replace an object if it still has that ETag.
+        """Replace an object if it still has an ETag.
 
         Args:
             key: name of the object in the bucket.
@@ -192,11 +193,11 @@ class S3Client:
         await self.call("put_object", Key=key, Body=data, **condition)
 
     async def remove(self, key: str, version: str) -> None:
-        """Delete an object if it still has that ETag."""
+        """Delete an object if it still has an ETag."""
         await self.call("delete_object", Key=key, IfMatch=version)
 
     async def has_conditions(self, key: str, data: bytes) -> bool:
-        """Return whether the server rejects a write whose condition cannot hold."""
+        """Return whether the server rejects a write whose condition is never met."""
         try:
             await self.call("put_object", Key=key, Body=data, IfMatch=_NO_VERSION)
         except Exception as error:
@@ -210,29 +211,29 @@ class S3Client:
         return False
 
     async def call(self, method: str, **arguments: Any) -> Any:
-        """Call a method of botocore's client for the bucket; without credentials, anonymously."""
+        """Call a method of botocore's client for the bucket; without credentials, call it anonymously."""
         try:
             return await self._files._call_s3(method, Bucket=self._bucket, **arguments)  # noqa: SLF001 (s3fs has no other)
         except Exception as error:
             if self._is_anonymous or cause_of(error)[0] is not Cause.NO_CREDENTIALS:
                 raise
-        self._files, self._is_anonymous = self._make(anonymous=True), True  # perhaps the bucket is public
+        self._files, self._is_anonymous = self._make(anonymous=True), True  # the bucket may be public
         return await self.call(method, **arguments)
 
     @staticmethod
     async def _read(answer: Any, limit: int | None = None) -> bytes:
         body = answer["Body"]
-        async with body:  # older releases of aiobotocore return another object here, whose `read` takes no limit
+        async with body:  # older releases of aiobotocore return an object whose `read` takes no limit
             if limit is None:
                 return bytes(await body.read())
             data = bytearray()
-            while len(data) < limit and (piece := await body.read(limit - len(data))):  # it returns what has arrived
+            while len(data) < limit and (piece := await body.read(limit - len(data))):  # a read may return fewer bytes
                 data += piece
             return bytes(data)
 
 
 def _time_of(answer: Mapping[str, Any]) -> float:
-    """Return the time of an answer by the server's clock, which its other times are of; else by ours."""
+    """Return the time of a response by the server's clock, to compare it with other times of the server."""
     date = answer.get("ResponseMetadata", {}).get("HTTPHeaders", {}).get("date", "")
     try:
         return parsedate_to_datetime(date).timestamp()
@@ -258,18 +259,18 @@ class _S3Upload:
 
     async def finish(self, last: bytes) -> None:
         try:
-            # Not added to the parts: this is called again if the connection breaks, and would then send it twice.
+            # Not added to the list: a retry of `finish` would otherwise send it twice.
             parts = [*self._parts, await self._sent(last)]
             await self._client.call("complete_multipart_upload", **self._upload, MultipartUpload={"Parts": parts})
         except Exception as error:
-            # An earlier call may have completed it, and its answer been lost: then the object is there.
+            # If an earlier attempt succeeded and only its response was lost, the object exists.
             if cause_of(error)[1] != _NO_UPLOAD or not await self._is_there(self._size + len(last)):
                 raise
 
     async def _sent(self, data: bytes) -> dict[str, Any]:
         number = len(self._parts) + 1
-        # The ETag of a part is the MD5 of its bytes, unless the store encrypts with a key of its own: then it differs,
-        # and the part is sent again.
+        # The ETag of a part is the MD5 of its bytes, unless the store encrypts with its own key: then it differs, and
+        # the part is sent again.
         known = self._there.get(number)
         if known is not None and known.strip('"') == hashlib.md5(data, usedforsecurity=False).hexdigest():
             return {"PartNumber": number, "ETag": known}

@@ -1,4 +1,4 @@
-"""Side files in a bucket: files beside the chain of a dataset, such as signatures."""
+"""Side files in a bucket: small files next to the chain of a dataset, such as signatures."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class BucketSideFiles(RemoteSideFiles):
         key = self._key(path)
         try:
             return self._bucket.ask(key, self._bucket.client.get, key, 0, limit + 1)
-        except (FileNotFoundError, StoreRefuses):  # without list permission, missing objects are refused
+        except (FileNotFoundError, StoreRefuses):  # without list permission, requests for missing objects are refused
             return None
 
     def write(self, path: str, data: bytes) -> None:

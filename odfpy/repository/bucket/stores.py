@@ -1,7 +1,7 @@
 """The stores of a dataset in a bucket.
 
-Object stores show an object only when it is complete. Here an upload is completed only if its hash is right. References
-move by conditional writes, so only one of two concurrent writers succeeds.
+Object stores do not show incomplete uploads; here, an upload is only completed if its hash is correct. References are
+moved by conditional writes, so that only one of two concurrent writers succeeds.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def dataset_in(bucket: Bucket, folder: str) -> DatasetLayout:
 
 
 class BucketObjectStore(ObjectStore):
-    """Objects of a dataset, as those of a folder in a bucket."""
+    """Objects of a dataset, in a folder of a bucket."""
 
     def __init__(self, bucket: Bucket, folder: str) -> None:
         self._bucket = bucket
@@ -121,7 +121,7 @@ class BucketObjectStore(ObjectStore):
 
 
 class _Reader(io.RawIOBase):
-    """An object that is read part by part."""
+    """Stream of an object that is read in parts."""
 
     def __init__(self, bucket: Bucket, key: str, start: int) -> None:
         super().__init__()
@@ -154,7 +154,7 @@ class _Reader(io.RawIOBase):
 
 
 class _Writer:
-    """An object that is written part by part, or at once if it is small. It is not there before `commit`."""
+    """Writer of an object, in parts or in one request if it is small. The object does not exist before `commit`."""
 
     def __init__(self, bucket: Bucket, key: str) -> None:
         self._bucket = bucket
@@ -163,7 +163,7 @@ class _Writer:
         self._upload: MultipartUpload | None = None
 
     def write(self, data: bytes) -> None:
-        """Buffer bytes; at least one is always kept back for the last request."""
+        """Buffer bytes; at least one byte is retained for the last request."""
         self._waiting += data
         while len(self._waiting) > PART:
             if self._upload is None:
@@ -173,7 +173,7 @@ class _Writer:
             del self._waiting[:PART]
 
     def commit(self) -> None:
-        """Complete the upload: the object then exists."""
+        """Complete the upload, which creates the object."""
         with self._bucket.sending if len(self._waiting) > CHUNK else nullcontext():
             if self._upload is None:
                 self._bucket.demand(self._key, self._bucket.client.put, self._key, bytes(self._waiting))
@@ -182,7 +182,7 @@ class _Writer:
                 self._upload = None
 
     def _first_part(self) -> bytes:
-        # Slicing it directly would copy twice. The view must end before the buffer shrinks: a bytearray with views
+        # A direct slice would copy twice. The view must be released before the buffer shrinks: a bytearray with views
         # cannot shrink.
         with memoryview(self._waiting) as waiting:
             return bytes(waiting[:PART])
@@ -196,12 +196,12 @@ class _Writer:
         """Discard an uncommitted upload."""
         if self._upload is not None:
             upload, self._upload = self._upload, None
-            with suppress(OdfError, FileNotFoundError, Conflict):  # the rest is invisible; another error is reported
+            with suppress(OdfError, FileNotFoundError, Conflict):  # invisible; the first error is reported
                 self._bucket.ask(self._key, upload.abort)
 
 
 class BucketRefStore(RefStore):
-    """References of a dataset, as objects of a folder in a bucket."""
+    """References of a dataset, in a folder of a bucket."""
 
     def __init__(self, bucket: Bucket, folder: str) -> None:
         self._bucket = bucket
@@ -218,11 +218,11 @@ class BucketRefStore(RefStore):
                 is_certain = self._bucket.write_if(self._key(name), str(new).encode("ascii"), version)
             except Conflict:
                 if self.get(name) == new:
-                    return  # by this process, in a try whose response was lost; or by another with the same intention
-                # The expected value, but of another version, as when another process wrote the same again: retry once.
+                    return  # by this process, if a response was lost; or by another one with the same intention
+                # The expected value in another version, for example if another process wrote the same value: retry.
                 content = self._expect(name, expected)
             else:
-                # Without conditions, only a second read detects a concurrent write.
+                # Without conditions, only another read detects a concurrent write.
                 if not is_certain and (found := self.get(name)) != new:
                     raise lost_race(self.describe(name), expected, found)
                 return
@@ -232,7 +232,7 @@ class BucketRefStore(RefStore):
         content = self._expect(name, expected)
         for _ in range(_ROUNDS):
             if content is None:
-                return  # by this process, in a try whose response was lost; or by another with the same intention
+                return  # by this process, if a response was lost; or by another one with the same intention
             key = self._key(name)
             try:
                 self._bucket.ask(key, self._bucket.client.remove, key, content.version)

@@ -5,7 +5,7 @@
     <base>/data/<hash>          slices
     <base>/checkpoints/<hash>   engine states
 
-The server needs no knowledge of datasets and is not trusted: readers verify every object against its name.
+The server needs no knowledge of datasets, and is not trusted: readers verify every object against its hash.
 """
 
 from __future__ import annotations
@@ -37,10 +37,10 @@ SIDE_FILES = "info"
 """Path for requesting many side files at once: POST `{"paths": [...]}` returns `{"files": {...}}`."""
 
 MAX_SIDE_FILES = 500
-"""Files in one question."""
+"""Maximum number of files in one request."""
 
 MAX_SIDE_FILES_SIZE = 32 * 1024 * 1024
-"""Bytes of an answer."""
+"""Maximum size of a response in bytes."""
 
 
 def http_dataset(base: str, client: HttpClient | None = None) -> DatasetLayout:
@@ -49,7 +49,7 @@ def http_dataset(base: str, client: HttpClient | None = None) -> DatasetLayout:
     Args:
         base: URL of the dataset's folder; a user name and password in it are sent with each request.
         client: HTTP client to use; its errors must be `TransferError`, and `TransferInterrupted` for downloads that can
-            be retried. The default client sends servers the access tokens that are stored for them.
+            be retried. The default client sends stored access tokens.
     """
     client = client or HttpClient(TransferError, interrupted=TransferInterrupted, authorize=authorization)
     base = base.rstrip("/")
@@ -127,7 +127,7 @@ class HttpSideFiles(RemoteSideFiles):
         return found
 
     def _read_by_node(self, paths: Sequence[str]) -> dict[str, bytes] | None:
-        """Return the existing ones of many files with one request; None for servers that only serve files."""
+        """Return the existing files among many with one request; None for servers without that extension."""
         question = json.dumps({"paths": [check_path(path) for path in paths]}).encode()
         headers = {"Content-Type": "application/json"}
         with self._client.post(f"{self._base}/{SIDE_FILES}", question, headers, max_size=MAX_SIDE_FILES_SIZE) as answer:

@@ -2,8 +2,8 @@
 
     <repository>/odf-index.json    {"kind": "RepositoryIndex", "version": 1, "datasets": [{"id", "name", "head"}, ...]}
 
-A push to a folder or bucket adds the dataset. Readers only use it as a hint: they verify the id of each dataset, and
-read the head from `refs/head`. Other implementations ignore the file (docs/adr/0034-repository-index.md).
+A push to a folder or bucket adds its dataset. Readers only use the index as a hint: they verify the id of each dataset,
+and read the head from `refs/head`. Other implementations ignore the file (docs/adr/0034-repository-index.md).
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ class IndexEntry:
     """A dataset in an index.
 
     Attributes:
-        name: its name in the repository.
-        head: its head when it was added.
+        name: name of the dataset in the repository.
+        head: head of the dataset when the entry was written.
     """
 
     id: DatasetId
@@ -48,11 +48,11 @@ class IndexEntry:
 
 
 Index = Mapping[str, IndexEntry]
-"""Entries by name."""
+"""Entries by name of the dataset."""
 
 
 def read_index(repository: str) -> Index | None:
-    """Return the index of a repository behind an http or https server, None without a readable one.
+    """Return the index of a repository on an http or https server, None if there is no readable one.
 
     Raises:
         TransferError: the server is unreachable.
@@ -82,11 +82,11 @@ def has_index(repository: str) -> bool:
 
 
 def enter(repository: str, entry: IndexEntry) -> None:
-    """Add a dataset to the index of a folder or bucket; other kinds of repositories have none.
+    """Add a dataset to the index of a folder or bucket; do nothing for other repositories.
 
     Args:
         repository: path or URL of the repository.
-        entry: the dataset; it replaces an entry of the same name.
+        entry: the new entry; it replaces an entry of the same name.
 
     Raises:
         OdfError: the index cannot be written.
@@ -103,7 +103,7 @@ def enter(repository: str, entry: IndexEntry) -> None:
 def _enter_in_folder(folder: Path, entry: IndexEntry) -> None:
     path = folder / INDEX_FILE
     try:
-        # Two concurrent pushes would overwrite each other's entries.
+        # The lock keeps concurrent pushes from overwriting each other's entries.
         with locked_folder(folder):
             known = _parsed(path.read_bytes()) if path.exists() else None
             there = {name: one for name, one in (known or {}).items() if (folder / name / "refs" / "head").is_file()}
@@ -129,7 +129,7 @@ def _enter_in_bucket(url: str, entry: IndexEntry) -> None:
             version = content.version if content else None
             bucket.write_if(key, _written({**(known or {}), str(entry.name): entry}), version)
         except Conflict:
-            continue  # another push has added a dataset in the meantime, which must be kept
+            continue  # another push has added a dataset, whose entry must be retained
         return
     raise OdfError(f"{without_user(url)}/{INDEX_FILE}: other processes keep writing to it")
 
@@ -139,7 +139,7 @@ def _folder_at(url: str) -> Path:
 
 
 def _object_at(url: str) -> tuple[Bucket, str]:
-    """Return the bucket and the key of the index of a repository in a bucket."""
+    """Return the bucket of a repository, and the key of its index."""
     from odfpy.repository.bucket.location import open_bucket, parse_bucket_url
 
     place = parse_bucket_url(url)
@@ -152,7 +152,7 @@ def _written(index: Index) -> bytes:
 
 
 def _parsed(data: bytes) -> Index | None:
-    """Parse the entries, None for anything but an index: the file may be unrelated."""
+    """Parse an index, None if the file is something else."""
     try:
         tree = json.loads(data)
     except (ValueError, RecursionError):

@@ -1,10 +1,10 @@
-"""Listings of repositories: the datasets below a folder, in a bucket, or on a node.
+"""Lists of the datasets in repositories: below a folder, in a bucket, or on a node.
 
     <repository>/<name>/refs/head              a dataset
     <repository>/<account>/<name>/refs/head    a dataset of an account
 
-Nodes (`odf serve`) have their own list. Plain file servers cannot list their content: there, the index that pushes
-maintain is used (`odfpy.repository.locations.index`).
+Nodes (`odf serve`) provide a list. Static file servers cannot list their content: for these, the index is read, which
+pushes maintain (`odfpy.repository.locations.index`).
 """
 
 from __future__ import annotations
@@ -39,25 +39,25 @@ _MAX_PAGE_SIZE = 16 << 20
 
 
 class NotListable(TransferError, code="E613"):
-    """A location where datasets can be read, but not listed."""
+    """The datasets of a location can be read, but not listed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ListedDataset:
-    """A dataset in a repository, in short.
+    """Summary of a dataset in a repository.
 
     Attributes:
-        alias: its name in the repository.
-        url: its URL.
-        kind: root or derivative, None if that is only known after reading its complete history.
-        head: its last block.
+        alias: name of the dataset in the repository.
+        url: URL of the dataset.
+        kind: root or derivative, None if the complete history would have to be read.
+        head: hash of the last block.
         num_blocks: number of blocks.
         num_records: number of rows.
-        watermark: its watermark.
-        description: its description, if a text is searched for and the last blocks contain it.
-        keywords: its keywords, under the same condition.
-        problem: the error because of which only the name is known.
-        id: its id, if an index contains it.
+        watermark: watermark of the dataset.
+        description: description of the dataset, if a text is searched for and the last blocks contain it.
+        keywords: keywords, under the same condition.
+        problem: the error if the dataset cannot be read, so that only the name is known.
+        id: id of the dataset, if it is in an index.
     """
 
     alias: DatasetAlias
@@ -74,7 +74,7 @@ class ListedDataset:
 
 
 def list_datasets(url: str, text: str = "") -> list[ListedDataset]:
-    """Return the datasets of a repository, by name.
+    """Return the datasets of a repository, sorted by name.
 
     Args:
         url: path or URL of the repository.
@@ -82,7 +82,7 @@ def list_datasets(url: str, text: str = "") -> list[ListedDataset]:
 
     Raises:
         NotListable: the repository cannot be listed.
-        NotFound, TransferError: it does not exist, or cannot be reached or read.
+        NotFound, TransferError: the repository does not exist, or cannot be reached or read.
     """
     url = normalize_url(url)
     if urlsplit(url).scheme in ("http", "https") or smart_base(url):
@@ -109,7 +109,7 @@ def list_datasets(url: str, text: str = "") -> list[ListedDataset]:
 
 
 def holds_datasets(url: str) -> bool:
-    """Return whether there is a dataset below a folder, or in one of the first folders of a bucket.
+    """Return whether there is a dataset in a folder, or in one of the first folders of a bucket.
 
     Raises:
         TransferError: a bucket is unreachable.
@@ -121,7 +121,7 @@ def holds_datasets(url: str) -> bool:
         with suppress(NotFound, TransferError):
             return any(True for _ in _in_folder(url))
         return False
-    with suppress(StoreRefuses):  # without list permission, one may still have write permission
+    with suppress(StoreRefuses):  # write permission does not imply list permission
         return _begins_with_dataset(url)
     return False
 
@@ -158,9 +158,9 @@ def _look(alias: DatasetAlias, url: str, *, with_info: bool) -> ListedDataset | 
 
 
 def _latest(layout: DatasetLayout, last: HashedBlock, *, with_info: bool) -> tuple[Any, SetInfo | None]:
-    """Return the last event about data, or the seed if there is none, and the latest description of the dataset.
+    """Return the last data event, or the seed if there is none, and the last description of the dataset.
 
-    They may be at the very beginning of the history: only a limited number of blocks is searched.
+    These events may be at the beginning of a long history: only a limited number of blocks is searched.
     """
     data: Any = None
     info: SetInfo | None = None
@@ -176,7 +176,7 @@ def _latest(layout: DatasetLayout, last: HashedBlock, *, with_info: bool) -> tup
 
 
 def _back_from(layout: DatasetLayout, last: HashedBlock) -> Iterator[HashedBlock]:
-    """Yield a block and its ancestors; at most as many as its sequence number says, whatever the links."""
+    """Yield a block and its ancestors, at most as many as its sequence number allows, even if links are wrong."""
     here = last
     for _ in range(last.block.sequence_number + 1):
         yield here
@@ -242,7 +242,7 @@ def _is_name(text: str) -> bool:
 
 
 def _aliases(names: Iterable[str], account: str | None = None) -> Iterator[DatasetAlias]:
-    """Return those names that are valid names of datasets."""
+    """Yield the valid dataset names among names."""
     for name in names:
         try:
             yield DatasetAlias(DatasetName(name), AccountName(account) if account else None)

@@ -1,10 +1,10 @@
-"""odfpy's extensions of the Smart Transfer Protocol, over plain HTTP: signatures, branches and tags.
+"""Extensions of the Smart Transfer Protocol by odfpy, over plain HTTP: signatures, branches and tags.
 
-    GET <base>                 a summary of the dataset, whose `takes` lists the extensions that the node supports
+    GET <base>                 a summary of the dataset; `takes` lists the extensions that the node supports
     PUT <base>/info            signatures, revocations of keys: `{"files": {<path>: <text>}}`
     PUT <base>/refs/<name>     a branch or tag, conditional by `If-Match` or `If-None-Match`
 
-Nodes of other implementations list nothing under `takes`, and get no such requests.
+Nodes of other implementations have no `takes`, and receive no such requests.
 """
 
 from __future__ import annotations
@@ -66,10 +66,10 @@ class NodeSummary:
 
 
 def summary_of(base: str) -> NodeSummary | None:
-    """Return the node's summary of the dataset at an http or https URL; None if it is not an odfpy node.
+    """Return the node's summary of a dataset at an http or https URL; None if the server is not an odfpy node.
 
     Raises:
-        TransferError: it is unreachable.
+        TransferError: the server is unreachable.
     """
     client = HttpClient(TransferError, authorize=authorization)
     with client.get(base, {"Accept": "application/json"}, max_size=_MAX_SUMMARY) as answer:
@@ -83,13 +83,13 @@ def summary_of(base: str) -> NodeSummary | None:
 
 
 def node_dataset(base: str) -> DatasetLayout:
-    """Return the dataset at the http or https URL of an odfpy node: read-only, except for branches and tags."""
+    """Return the dataset at the http or https URL of an odfpy node, read-only except for branches and tags."""
     client = HttpClient(TransferError, authorize=authorization)
     return replace(http_dataset(base, client), refs=NodeRefStore(f"{base.rstrip('/')}/refs", client))
 
 
 class NodeRefStore(HttpRefStore):
-    """References of a dataset on an odfpy node; branches and tags can be moved to blocks that it has."""
+    """References of a dataset on an odfpy node; branches and tags can be moved to existing blocks."""
 
     def compare_and_swap(self, name: str, expected: Multihash | None, new: Multihash) -> None:
         condition = {"If-None-Match": "*"} if expected is None else {"If-Match": f'"{expected}"'}
@@ -106,21 +106,21 @@ class NodeRefStore(HttpRefStore):
 def upload_signatures(source: DatasetLayout, head: Multihash, base: str, *, is_head: bool) -> SignatureReport | None:
     """Upload signatures of pushed blocks to a node, if it supports them.
 
-    They are sent oldest first, that of the head last: a node may lack some of those after its last signed head; for a
-    branch or tag it lacks none, if it has those of the last block.
+    Signatures are sent oldest first, and that of the head last. So the node may lack signatures of blocks after its
+    last signed head; for a branch or tag, it lacks none if it has those of the last block.
 
     Args:
-        source: the dataset that was pushed.
-        head: its head.
+        source: the pushed dataset.
+        head: hash of its head.
         base: the http or https URL of the dataset on the node.
-        is_head: whether that block is now the node's head, not that of a branch or tag.
+        is_head: whether the block is now the node's head, and not that of a branch or tag.
 
     Returns:
-        Signers of the blocks whose signatures the node lacked; None if it lacked none, or does not support them.
+        The signers of the blocks whose signatures the node lacked; None if it lacked none, or does not support them.
 
     Raises:
-        ForgedSignature, MalformedSignature: a local signature is invalid; the message names it.
-        TransferError: the node rejects them.
+        ForgedSignature, MalformedSignature: a local signature is invalid; the message names its file.
+        TransferError: the node rejects the signatures.
     """
     if source.side is None or not has_signatures(source.side):
         return None
@@ -150,7 +150,7 @@ def upload_signatures(source: DatasetLayout, head: Multihash, base: str, *, is_h
 
 
 def _give_revocations(client: HttpClient, source: DatasetLayout, node: NodeSummary, base: str) -> None:
-    """Upload revocations and expiries of keys before the signatures: the node rejects signatures otherwise."""
+    """Upload revocations and expiries of keys; must be done before the signatures, which the node rejects otherwise."""
     if TAKES_REVOCATIONS not in node.takes or not isinstance(source.side, LocalSideFiles):
         return
     names = [f"{revocations.FOLDER}/{name}" for name in source.side.names(revocations.FOLDER)]
@@ -163,7 +163,7 @@ def _give_revocations(client: HttpClient, source: DatasetLayout, node: NodeSumma
 
 
 def _signed_head(node: SideFiles) -> Multihash | None:
-    """Return the block of the node's signed head."""
+    """Return the block of the node's head signature."""
     data = node.read(HEAD_PATH, MAX_SIZE)
     with suppress(MalformedSignature):
         return None if data is None else decode(data, HEAD_SIGNATURES, node.describe(HEAD_PATH)).block_hash
@@ -171,7 +171,7 @@ def _signed_head(node: SideFiles) -> Multihash | None:
 
 
 def _after(source: DatasetLayout, head: Multihash, known: Multihash | None) -> Sequence[HashedBlock]:
-    """Return the ancestors of a block after another one, oldest first; all if that is not among them."""
+    """Return a block and its ancestors back to another block, oldest first; all if the other block is no ancestor."""
     found = []
     for hashed in source.chain.iter_blocks(head):
         if hashed.hash == known:
@@ -208,7 +208,7 @@ def _require_ok(answer: HttpResponse) -> None:
 
 
 def _refusal_text(answer: HttpResponse) -> str:
-    """Return the reason that a node gives for its rejection."""
+    """Return the reason that a node gives for rejecting a request."""
     with suppress(ValueError, TypeError, KeyError, RecursionError):
         detail = json.loads(answer.readall())["detail"]
         if isinstance(detail, str) and detail.isprintable():

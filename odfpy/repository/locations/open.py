@@ -22,11 +22,11 @@ _PATH_BEGINNINGS = ("/", "./", "../", "~")
 
 
 def open_dataset(url: str) -> DatasetLayout:
-    """Return the stores of the dataset at a path or URL. Whether it exists is only noticed when it is read.
+    """Return the stores of the dataset at a path or URL. The location is only accessed when they are read.
 
     Raises:
-        InvalidValue: neither a path nor a URL.
-        TransferError: the library for this kind of location is not installed, or lacks settings.
+        InvalidValue: the text is neither a path nor a URL.
+        TransferError: the library for the kind of location is not installed, or lacks settings.
     """
     url = normalize_url(url)
     return _OPENERS[_scheme(url)](url)
@@ -36,7 +36,7 @@ def normalize_url(text: str) -> str:
     """Convert a path or URL to a URL without a trailing slash that does not depend on the working directory.
 
     Raises:
-        InvalidValue: neither a path nor a URL.
+        InvalidValue: the text is neither a path nor a URL.
     """
     if not text.strip() or not text.isprintable():
         raise InvalidValue(f"Not a path or URL: {without_user(text)!r}")
@@ -68,12 +68,12 @@ def in_bucket(url: str) -> bool:
 
 
 def is_writable(url: str) -> bool:
-    """Return whether objects at a URL can be written directly: in folders and buckets, but not behind a server."""
+    """Return whether objects at a URL can be written directly, as in folders and buckets."""
     return _scheme(url) == _FILE or in_bucket(url)
 
 
 def is_path(text: str) -> bool:
-    """Return whether a text is unambiguously a path, by its beginning."""
+    """Return whether a text is a path, by its first characters."""
     return text in (".", "..") or text.startswith(_PATH_BEGINNINGS)
 
 
@@ -97,7 +97,7 @@ def _local_path(text: str) -> Path:
 
 
 def _without_up(path: Path) -> Path:
-    """Return the path without `..`, so that it is unique; symbolic links are not resolved otherwise."""
+    """Return the path with `..` resolved, so that it is unique; paths without `..` are not resolved."""
     return path.resolve() if ".." in path.parts else path
 
 

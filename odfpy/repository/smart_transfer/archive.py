@@ -1,7 +1,7 @@
 """Blocks as a gzipped GNU tar: entries are named by the block's hash, contain its encoded bytes, and are oldest first.
 
-A received archive is read entry by entry and within limits. tarfile only parses headers, one at a time: other features
-of tar (long names, links, devices, sparse files, paths) are not needed for blocks, and rejected.
+A received archive is read entry by entry, with limits. tarfile only parses single headers: other features of tar (long
+names, links, devices, sparse files, paths) are not needed for blocks, and are rejected.
 """
 
 from __future__ import annotations
@@ -44,10 +44,10 @@ class ArchiveLimits:
 
 
 def pack(blocks: Iterable[tuple[Multihash, bytes]]) -> BlocksBatch:
-    """Pack blocks, oldest first; deterministic."""
+    """Pack blocks, oldest first; the result is deterministic."""
     target = io.BytesIO()
     count = 0
-    # No time in the header, so that the result is deterministic.
+    # The gzip header must have no time, so that the result is deterministic.
     with (
         gzip.GzipFile(fileobj=target, mode="wb", compresslevel=_LEVEL, mtime=0, filename="") as packed,
         io.BufferedWriter(packed, _BUFFER) as stream,
@@ -64,10 +64,10 @@ def pack(blocks: Iterable[tuple[Multihash, bytes]]) -> BlocksBatch:
 
 
 def unpack(batch: BlocksBatch, limits: ArchiveLimits) -> list[tuple[Multihash, bytes]]:
-    """Return the blocks of an archive, in order; only their size was checked.
+    """Return the blocks of an archive, in order; only their size is checked.
 
     Raises:
-        ProtocolViolation: it is not such an archive, or exceeds the limits.
+        ProtocolViolation: the archive is invalid, or exceeds the limits.
     """
     if (batch.media_type, batch.encoding) != (MEDIA_TYPE, ENCODING):
         raise ProtocolViolation(f"Blocks come as {batch.media_type[:80]!r}, {batch.encoding[:80]!r}: not supported")
@@ -105,7 +105,7 @@ def _entries(stream: BinaryIO, limits: ArchiveLimits) -> Iterator[tuple[Multihas
         data = _exactly(stream, size)
         _exactly(stream, -size % tarfile.BLOCKSIZE)
         yield name, data
-    # Zeros compress to almost nothing: without a limit, a small archive could keep the reader busy for long.
+    # Zeros compress to almost nothing: without a limit, reading a small archive could take very long.
     if stream.read(_MAX_END).strip(b"\0") or stream.read(1):
         raise ProtocolViolation("The archive of blocks continues after its end")
 

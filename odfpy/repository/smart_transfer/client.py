@@ -1,4 +1,4 @@
-"""Pulling from and pushing to a node by the Smart Transfer Protocol; `transfer` serves other remotes."""
+"""Client of the Smart Transfer Protocol: pull from and push to a node; `transfer` is for other remotes."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def pull_from_node(
     Args:
         base: http or https URL of the dataset on the node.
         target: the local dataset.
-        options: what is required of the source, and what is copied.
+        options: requirements on the source, and content to copy.
         progress: called with the number of bytes received.
     """
     node = http_dataset(base)
@@ -57,7 +57,7 @@ def pull_from_node(
     try:
         return run_conversation(base, "pull", conversation, target, progress)
     except IntervalRefused:
-        # It is behind, or they have diverged: walking both chains back to their common ancestor tells.
+        # The node is behind or has diverged: walk both chains back to their common ancestor.
         return transfer(node, target, replace(options, force=False), progress=progress)
 
 
@@ -71,15 +71,16 @@ def push_to_node(
     files: WantedFiles = ALL_FILES,
     progress: BytesProgress | None = None,
 ) -> TransferResult:
-    """Update the dataset on a node from this one; errors as of `transfer`. Signatures are sent, too.
+    """Update the dataset on a node from a local one, and send signatures; see `transfer` for errors.
 
     Args:
         source: the local dataset, only read.
         base: http or https URL of the dataset on the node.
         force: whether to overwrite the node's history, even if that drops blocks there.
         visibility: visibility of the dataset, if it is new there.
-        reference: the branch or tag to move to the head of `source`; only supported by odfpy nodes.
-        files: which linked objects to transfer; none where rows link to none.
+        reference: the branch or tag to move to the head of `source`, None for the node's head; only supported by odfpy
+            nodes.
+        files: linked objects to transfer; none if rows have no links.
         progress: called with the transferred and the total number of bytes.
     """
     result = _NodePush(source, base, visibility, reference, files, progress).run(force=force)
@@ -87,7 +88,7 @@ def push_to_node(
         return result
     if result.signatures is None:
         return replace(result, signatures=upload_signatures(source, result.new_head, base, is_head=reference is None))
-    # Signatures of this push have been sent with it; those of an earlier push may be missing.
+    # Signatures of these blocks were part of the push; those of an earlier push may be missing.
     if result.old_head is not None and result.old_head in source.blocks:
         upload_signatures(source, result.old_head, base, is_head=False)
     return result
@@ -140,7 +141,7 @@ class _NodePush:
         )
 
     def _push_missing_links(self, head: Multihash) -> TransferResult:
-        """Push linked objects to a node that has all blocks."""
+        """Push missing linked objects to a node that has all blocks."""
         result = TransferResult(outcome=TransferOutcome.UP_TO_DATE, old_head=head, new_head=head)
         if not self.files.complete or self.files.choice.is_empty:
             return result

@@ -1,6 +1,6 @@
-"""Received blocks on top of an existing chain: all are validated before anything is stored, then committed.
+"""Received blocks on top of an existing chain: validate all of them, then store and commit them.
 
-Used by the client of a pull and by the server of a push.
+Used by the client of a pull and the server of a push.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from odfpy.repository.transfer.simple import ForeignDataset
 from odfpy.repository.transfer.slice_checks import check_slices
 
 MAX_OBJECT_SIZE = 1 << 40
-"""Bytes of a data file or checkpoint, by default."""
+"""Default maximum size of a data file or checkpoint, in bytes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,13 +34,13 @@ class Incoming:
     """Received blocks that may extend a chain.
 
     Attributes:
-        blocks: blocks that the chain lacks, oldest first.
-        base: state of the chain before them.
-        state: state of the chain after them.
-        dropped: blocks that they replace, oldest first.
-        received: all received blocks, including those that the chain has.
+        blocks: received blocks that the chain lacks, oldest first.
+        base: state of the chain before these blocks.
+        state: state of the chain after these blocks.
+        dropped: existing blocks to be replaced, oldest first.
+        received: all received blocks, including existing ones.
         received_base: state of the chain before the received blocks.
-        objects: files that any received block references, including existing ones.
+        objects: files referenced by the received blocks, including existing ones.
     """
 
     blocks: tuple[EncodedBlock, ...]
@@ -53,7 +53,7 @@ class Incoming:
 
     @property
     def head(self) -> Multihash:
-        """Return the last block."""
+        """Return the hash of the last block."""
         head = self.state.head
         assert head is not None  # noqa: S101 - there is at least one block
         return head
@@ -68,7 +68,7 @@ def read_blocks(batch: BlocksBatch, limits: ArchiveLimits) -> list[EncodedBlock]
 
     Raises:
         ProtocolViolation: the archive is invalid, too large, or empty.
-        HashMismatch, MalformedData: a block is invalid; the message names it.
+        HashMismatch, MalformedData: a block is invalid; the message names the block.
     """
     blocks = [EncodedBlock(check_block_bytes(name, data), data) for name, data in unpack(batch, limits)]
     if not blocks:
@@ -79,16 +79,16 @@ def read_blocks(batch: BlocksBatch, limits: ArchiveLimits) -> list[EncodedBlock]
 def attach_blocks(
     blocks: list[EncodedBlock], existing: list[HashedBlock], *, force: bool, max_object_size: int = MAX_OBJECT_SIZE
 ) -> Incoming:
-    """Find where new blocks attach to a chain, and validate each of them there.
+    """Determine where new blocks attach to a chain, and validate each of them.
 
     Args:
-        blocks: those after the chain's head, or all from the first one; oldest first.
+        blocks: the blocks after the chain's head, or all blocks of the new chain; oldest first.
         existing: the chain, oldest first; empty for a new dataset.
-        force: whether they may replace existing blocks.
+        force: whether existing blocks may be replaced.
         max_object_size: maximum size of a file.
 
     Raises:
-        ForeignDataset: they belong to another dataset.
+        ForeignDataset: the blocks belong to another dataset.
         DatasetsDiverged: existing blocks would be lost, and `force` is not set.
         ChainRuleViolation, IntegrityError: a rule is violated; the message names the block.
     """
@@ -115,9 +115,9 @@ def attach_blocks(
 
 
 def _common(blocks: list[EncodedBlock], existing: list[HashedBlock]) -> int:
-    """Return the number of blocks of a chain that are kept."""
+    """Return the number of existing blocks that are retained."""
     if blocks[0].hashed.block.prev_block_hash is not None:
-        return len(existing)  # if it does not follow the last block, validation will fail
+        return len(existing)  # validation fails if the first block does not follow the last one
     pairs = zip(blocks, existing, strict=False)
     shorter = min(len(blocks), len(existing))
     return next((at for at, (new, old) in enumerate(pairs) if new.hashed.hash != old.hash), shorter)
@@ -135,17 +135,17 @@ def _require_same_dataset(blocks: list[EncodedBlock], existing: list[HashedBlock
 
 
 def require_id(incoming: Incoming, expected: DatasetId | None) -> None:
-    """Check that the dataset is the expected one.
+    """Check the id of the dataset.
 
     Raises:
-        ForeignDataset: it is another one.
+        ForeignDataset: the id differs from the expected one.
     """
     if expected is not None and incoming.state.dataset_id != expected:
         raise ForeignDataset(f"The dataset there is {incoming.state.dataset_id}, not {expected}")
 
 
 def require_files(incoming: Incoming, layout: DatasetLayout, received: Collection[Multihash] = ()) -> None:
-    """Check that all files of blocks exist, and that slices match their blocks.
+    """Check that all files of the received blocks exist, and that slices match their blocks.
 
     Args:
         incoming: the blocks.
@@ -166,13 +166,13 @@ def commit(
     old_head: Multihash | None,
     before: Callable[[DatasetLayout], object] | None = None,
 ) -> None:
-    """Store the blocks, whose files exist, and move the head.
+    """Store the blocks, whose files must exist, and move the head.
 
     Args:
         incoming: the blocks.
         layout: the dataset that gets them.
         old_head: the expected current head.
-        before: called just before the head moves, to store other things.
+        before: called just before the head moves, to store further files.
 
     Raises:
         ConcurrentUpdate: another process has moved the head in the meantime.

@@ -1,4 +1,4 @@
-"""Encoding of messages as JSON, in the form that the reference implementation (serde) uses.
+"""JSON encoding of messages, in the form of the reference implementation (serde).
 
 record        {"field": ...}, in snake_case; a missing value is null, and unknown fields are ignored
 union         {"Name": {...}}; a member without content may be the bare name
@@ -36,10 +36,10 @@ def from_json(type_: type[T], tree: Any, path: str = "") -> T:
     Args:
         type_: the class of the record.
         tree: the JSON tree.
-        path: its position in the message, for errors.
+        path: path of the tree in the message, for errors.
 
     Raises:
-        ProtocolViolation: the tree does not match the class; the message names the position.
+        ProtocolViolation: the tree does not match the class; the message has the path.
     """
     value: T = _read(type_, tree, path or type_.__name__)
     return value
@@ -58,7 +58,7 @@ def _hints(record: Any) -> dict[str, Any]:
 
 
 def _members(type_: Any) -> tuple[type, ...]:
-    """Return the members of a union; none for other types."""
+    """Return the members of a union, none for other types."""
     return get_args(type_) if get_origin(type_) in (Union, types.UnionType) else ()
 
 
@@ -160,7 +160,7 @@ def _expect(is_so: bool, path: str, wanted: str, tree: Any) -> None:
 
 
 def _beginning(tree: Any) -> str:
-    """Return the beginning of a value, which may be as large as a message."""
+    """Return an excerpt of a value, which may be as large as a message."""
     match tree:
         case None:
             return "nothing"

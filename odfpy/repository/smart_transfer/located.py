@@ -1,8 +1,8 @@
-"""Object stores over HTTP for one conversation, at the URLs that the server has sent.
+"""HTTP object stores for one conversation, with the URLs that the server has sent.
 
-The server is not trusted: only http and https are used, https never leads to http, nor a public server to a service of
-this machine (`odfpy.http.spaces`), and headers that affect routing are dropped. No access tokens are sent: the server
-includes what is needed in each URL.
+The server is not trusted: only http and https are used, https never redirects to http, a public server never to a
+    service of this machine (`odfpy.http.spaces`), and headers that affect routing are dropped. No access tokens are
+    sent: each URL contains the required authorization.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from odfpy.repository.smart_transfer.messages import TransferUrl
 from odfpy.repository.smart_transfer.session import Located
 
 OFFSET_HEADER = "Upload-Offset"
-"""Header with the number of bytes of an object that a server has: HEAD of the upload URL."""
+"""Header with the number of received bytes of an object, in the response to HEAD of the upload URL."""
 
 _MAX_HEADERS = 50
 _HEADER_NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,100}")
@@ -128,7 +128,7 @@ class Uploads(LocatedObjects):
 
     Attributes:
         count: number of uploaded objects.
-        goes_on: whether the server supports resuming an upload.
+        goes_on: whether the server supports resuming uploads.
     """
 
     def __init__(self, files: Iterable[Located], base: str, client: HttpClient) -> None:
@@ -139,7 +139,7 @@ class Uploads(LocatedObjects):
         self._stopped = threading.Event()
 
     def stop(self) -> None:
-        """Let running uploads fail."""
+        """Make running uploads fail."""
         self._stopped.set()
 
     def open(self, name: Multihash) -> BinaryIO:
@@ -163,7 +163,7 @@ class Uploads(LocatedObjects):
             self.count += 1
 
     def _arrived(self, url: str, headers: Mapping[str, str], size: int) -> int:
-        """Return how many bytes of an object the server has, if it is incomplete."""
+        """Return the number of bytes that the server has of an incomplete object."""
         with self._client.head(url, headers) as answer:
             offset = answer.headers.get(OFFSET_HEADER, "")
         arrived = int(offset) if offset.isdecimal() and len(offset) < 20 else 0

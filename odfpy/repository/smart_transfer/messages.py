@@ -1,4 +1,4 @@
-"""The messages of version 1 of the protocol. Names of fields and of members of unions are those on the wire.
+"""The messages of version 1 of the protocol. Names of fields and union members are those in the encoded messages.
 
 pull   PullRequest    -> PullAccepted | PullError
        BlocksRequest  -> BlocksReply
@@ -33,13 +33,13 @@ MAX_MESSAGE = 64 * 1024 * 1024
 """Maximum bytes of a message, as in the reference implementation: an archive of about 17 MB, or 100 000 blocks."""
 
 MAX_OBJECTS = 1000
-"""Maximum objects per request: all must be transferred before their signed URLs expire."""
+"""Maximum number of objects per request: all must be transferred before their signed URLs expire."""
 
 PING_EVERY = 10.0
 """Seconds between progress requests of a server, so that proxies do not close the connection as idle."""
 
 _MAX_REASON = 123
-"""Bytes that a WebSocket's closing frame has for its reason (RFC 6455, 5.5)."""
+"""Maximum bytes of the reason in a WebSocket close frame (RFC 6455, 5.5)."""
 _dump: Callable[[Any], str] = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False).encode
 
 M = TypeVar("M")
@@ -47,7 +47,7 @@ M = TypeVar("M")
 
 @dataclass(frozen=True, slots=True)
 class TransferPlan:
-    """The sender's summary of what is going to be transferred."""
+    """The sender's summary of a transfer."""
 
     num_blocks: U32
     num_objects: U32
@@ -58,7 +58,7 @@ class TransferPlan:
 
 @dataclass(frozen=True, slots=True)
 class BlocksBatch:
-    """Blocks as an archive; `media_type` and `encoding` say which kind."""
+    """An archive of blocks; `media_type` and `encoding` define its format."""
 
     num_blocks: U32
     media_type: str
@@ -111,14 +111,14 @@ class PushPhase(Enum):
     COMPLETE_REQUEST = "CompleteRequest"
 
 
-# A union contains the name of the member; these two are named after the conversation.
+# A union is encoded with the name of the member; these two are named after the conversation.
 PullPhase.WIRE_NAME = "Pull"  # type: ignore[attr-defined]
 PushPhase.WIRE_NAME = "Push"  # type: ignore[attr-defined]
 
 
 @dataclass(frozen=True, slots=True)
 class Internal:
-    """An error of another kind."""
+    """An error without a type of its own."""
 
     phase: PullPhase | PushPhase
     error_message: str
@@ -134,7 +134,7 @@ class SeedBlockOverwriteRestricted:
 
 @dataclass(frozen=True, slots=True)
 class PullRequest:
-    """Start a pull: of the blocks after one, up to another; by default, all up to the head."""
+    """Start a pull of the blocks after `begin_after`, up to `stop_at`; by default, of all blocks up to the head."""
 
     begin_after: Multihash | None
     stop_at: Multihash | None
@@ -143,14 +143,14 @@ class PullRequest:
 
 @dataclass(frozen=True, slots=True)
 class PullAccepted:
-    """Accept a pull, with a summary of what will be transferred."""
+    """Accept a pull, with a summary of the transfer."""
 
     transfer_plan: TransferPlan
 
 
 @dataclass(frozen=True, slots=True)
 class InvalidInterval:
-    """The block to start after is not an ancestor of the one to stop at."""
+    """The block to begin after is not an ancestor of the block to stop at."""
 
     head: Multihash
     tail: Multihash
@@ -212,7 +212,7 @@ class Visibility(Enum):
 
 @dataclass(frozen=True, slots=True)
 class PushRequest:
-    """Start a push: what will be added to the head that the client has seen."""
+    """Start a push, with the last seen head and a summary of the transfer."""
 
     current_head: Multihash | None
     transfer_plan: TransferPlan
@@ -255,7 +255,7 @@ PushBlocksError: TypeAlias = SeedBlockOverwriteRestricted | Internal
 
 @dataclass(frozen=True, slots=True)
 class PushObjects:
-    """Request URLs to upload objects; `is_truncated`: further objects follow in another message."""
+    """Request URLs to upload objects; `is_truncated` announces another message with further objects."""
 
     object_files: tuple[ObjectFile, ...]
     is_truncated: bool
@@ -270,7 +270,7 @@ class PushStrategy(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Upload:
-    """The URL to upload an object; none for an object that exists already."""
+    """The URL to upload an object, None for an object that already exists."""
 
     object_file: ObjectFile
     push_strategy: PushStrategy
@@ -293,7 +293,7 @@ class RefCollision:
 
 @dataclass(frozen=True, slots=True)
 class NameCollision:
-    """The server has another dataset of that name."""
+    """The server has another dataset with the name."""
 
     dataset_alias: DatasetAlias
 
@@ -352,12 +352,12 @@ def encode_ok(message: Any) -> str:
 
 
 def encode_error(error: Any) -> str:
-    """Encode an error, with its reason."""
+    """Encode an error."""
     return _dump({"Err": {name_of(type(error)): to_json(error)}})
 
 
 def closing_reason(error: Any) -> str:
-    """Encode an error briefly enough for the reason of a close frame: texts are truncated if needed."""
+    """Encode an error for the reason of a close frame; texts are truncated to the limit."""
     text = encode_error(error)
     while len(text.encode()) > _MAX_REASON and isinstance(error, Internal) and error.error_message:
         error = Internal(error.phase, error.error_message[:-1])
@@ -369,21 +369,21 @@ def decode(type_: type[M], text: str) -> M:
     """Decode a message.
 
     Raises:
-        ProtocolViolation: it is invalid.
+        ProtocolViolation: the message is invalid.
     """
     return from_json(type_, _load(text))
 
 
 def decode_result(ok: type[M], error: Any, text: str) -> tuple[M | None, Any]:
-    """Decode a success or error; returns both, one of which is None.
+    """Decode a success or an error; return both, one of which is None.
 
     Args:
-        ok: class of a success.
-        error: classes of errors.
+        ok: class of the success.
+        error: union of the error classes.
         text: text of the message.
 
     Raises:
-        ProtocolViolation: it is invalid.
+        ProtocolViolation: the message is invalid.
     """
     match _load(text):
         case {"Ok": tree, **rest} if not rest:

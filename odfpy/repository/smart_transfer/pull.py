@@ -1,12 +1,12 @@
-"""A pull, both sides of it.
+"""Both sides of a pull.
 
-      1. The client sends its head; the server summarizes what follows.
+      1. The client sends its head; the server responds with a summary of later blocks.
       2. The client requests the blocks, and validates each on top of its chain.
-      3. It requests the URLs of files that it lacks, and downloads these, in as many rounds as needed.
-      4. It reads which objects the rows link to, and downloads those that it wants.
+      3. It requests the URLs of missing files, and downloads them, in as many rounds as needed.
+      4. It reads the links in the rows, and downloads the requested objects.
       5. It stores the blocks and moves its head.
 
-The connection may break at any time: complete files are kept, and the head is unchanged.
+The connection may break at any time: complete files are retained, and the head is unchanged.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ from odfpy.repository.transfer.signatures import CollectedSignatures
 from odfpy.repository.transfer.simple import ForeignDataset, TransferOutcome, TransferResult
 
 MAX_OBJECTS_ASKED = 10_000
-"""Maximum objects that a client may request at once."""
+"""Maximum number of objects that a client may request at once."""
 
 
 class IntervalRefused(TransferError, code="E626"):
@@ -89,19 +89,19 @@ def pull(
     *,
     limits: ArchiveLimits | None = None,
 ) -> Conversation[TransferResult]:
-    """Update a dataset to the server's.
+    """Update a dataset from the server.
 
     Args:
-        target: the dataset to update; the caller holds its lock, if any.
-        options: what is required of the server, and what is copied; `seen` is not used.
+        target: the dataset to update; its lock, if any, is held by the caller.
+        options: requirements on the server, and content to copy; `seen` is not used.
         limits: limits on what the server sends.
 
     Raises:
-        IntervalRefused: the server's chain does not continue this one: it is behind, or they have diverged.
-        ForeignDataset: it is another dataset.
+        IntervalRefused: the server's chain does not continue the local one: it is behind, or has diverged.
+        ForeignDataset: the server has another dataset.
         FromTheFuture: blocks are more than a day ahead of `options.clock`.
         ForgedSignature, NotSigned: a signature is invalid, or a required one is missing.
-        IntegrityError, MalformedData, ProtocolViolation: something received is invalid.
+        IntegrityError, MalformedData, ProtocolViolation: received data is invalid.
         ConcurrentUpdate: another process has moved the target's head.
         PeerFailed, PeerClosed: the server aborts.
     """
@@ -160,7 +160,7 @@ def _fetch(objects: list[ObjectOfBlock]) -> Conversation[None]:
 
 
 def file_of(item: ObjectOfBlock) -> ObjectFile:
-    """Convert a file for messages."""
+    """Convert a file to its form in messages."""
     return ObjectFile(item.kind, item.name, item.size)
 
 
@@ -201,11 +201,11 @@ def serve_pull(
     Args:
         source: the dataset.
         locate: returns the URL of an object.
-        is_linked: returns whether a row links to an object; such objects are omitted from the response if missing.
+        is_linked: returns whether a row links to an object; missing linked objects are omitted from the response.
 
     Raises:
-        Refusal: to be reported to the client.
-        PeerClosed: the client has disconnected in between.
+        Refusal: an error to report to the client.
+        PeerClosed: the client has disconnected before the end.
     """
     phase = PullPhase.INITIAL_REQUEST
     try:
@@ -253,12 +253,12 @@ class Interval:
 
 
 def survey(layout: DatasetLayout, blocks: list[HashedBlock], num_records: int) -> Interval:
-    """Summarize the transfer of some blocks.
+    """Summarize a transfer of blocks.
 
     Args:
-        layout: the dataset that has them.
+        layout: the dataset with the blocks.
         blocks: the blocks, oldest first.
-        num_records: number of rows in them.
+        num_records: number of rows in the blocks.
     """
     objects = objects_of_blocks(blocks)
     plan = TransferPlan(
@@ -274,16 +274,16 @@ def survey(layout: DatasetLayout, blocks: list[HashedBlock], num_records: int) -
 def blocks_after(
     chain: MetadataChain, head: Multihash, begin_after: Multihash | None, *, force: bool
 ) -> list[HashedBlock] | None:
-    """Return the blocks of a chain up to one and after another, oldest first; reads no more blocks than necessary.
+    """Return the blocks of a chain between two blocks, oldest first; read no more blocks than necessary.
 
     Args:
         chain: the chain.
         head: the last block.
         begin_after: the block before the first one, None for the beginning of the chain.
-        force: whether to return all blocks if that is not an ancestor.
+        force: whether to return all blocks if `begin_after` is not an ancestor of `head`.
 
     Returns:
-        None if that is not an ancestor, unless `force` is set.
+        None if `begin_after` is not an ancestor of `head`, unless `force` is set.
     """
     found: list[HashedBlock] = []
     for hashed in chain.iter_blocks(head):
@@ -332,7 +332,7 @@ def _located(
 
 
 def _with_its_size(source: DatasetLayout, file: ObjectFile) -> ObjectFile | None:
-    """Return a linked object with its size here; None if it is missing."""
+    """Return a linked object with its actual size, None if it does not exist."""
     try:
         return replace(file, size=source.data.size(file.physical_hash))
     except ObjectNotFound:

@@ -1,8 +1,8 @@
-"""Linked objects in a pull: requested once the slices are here, like slices.
+"""Linked objects in a pull, which are requested after the slices have arrived.
 
 The protocol has no message for them. An odfpy server announces support in its handshake (`Odf-Takes`): then their URLs
-are requested in rounds after those of the slices, and it omits those that it lacks. From any other server, including
-the reference implementation, each object is requested as from a plain file server.
+are requested in rounds after those of the slices, and the server omits objects that it lacks. From all other servers,
+including the reference implementation, each object is requested as from a static file server.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ TAKES_LINKS = "linked-objects"
 """The extension's name in the handshake of a server."""
 
 MAX_ROUND = 4 * 1024**3
-"""Maximum bytes of objects requested at once: their URLs expire."""
+"""Maximum size of a round of requested objects in bytes, since their URLs expire."""
 
 
 def pull_links(incoming: Incoming, target: DatasetLayout, files: WantedFiles) -> Conversation[LinkedResult]:
@@ -46,11 +46,11 @@ def pull_links(incoming: Incoming, target: DatasetLayout, files: WantedFiles) ->
 
     Args:
         incoming: the received blocks.
-        target: the dataset that gets them.
-        files: which objects to transfer.
+        target: the target dataset.
+        files: the objects to transfer.
 
     Raises:
-        MissingLinkedObjects: the server lacks some of them.
+        MissingLinkedObjects: the server lacks required objects.
         IntegrityError: an object contradicts its row, or a link is invalid.
         ProtocolViolation: the server violates the protocol.
     """
@@ -95,7 +95,7 @@ def file_of_link(item: ObjectOfBlock) -> ObjectFile:
 
 
 def rounds_of(items: list[ObjectOfBlock]) -> Iterator[list[ObjectOfBlock]]:
-    """Split the objects into portions, each of which can be transferred before its URLs expire."""
+    """Split objects into rounds, each of which can be transferred before its URLs expire."""
     some: list[ObjectOfBlock] = []
     size = 0
     for item in items:

@@ -1,13 +1,13 @@
-"""The client's side of a push; that of the server is `serve_push`.
+"""Client side of a push; for the server side, see `serve_push`.
 
-      1. The client sends the head that it has seen, and a summary of what it wants to add.
-      2. It sends the blocks; the server validates each on top of its chain.
-      3. It requests URLs for the files, and uploads these, in as many rounds as needed; linked objects come last. The
-         server requests the progress from time to time.
-      4. The client declares that it is complete; the server checks that every file exists, stores the blocks and moves
-         its head, if that has not moved in the meantime.
+    1. The client sends the last seen head, and a summary of the push.
+    2. It sends the blocks; the server validates each on top of its chain.
+    3. The client requests URLs for the files, and uploads these, in as many rounds as needed, linked objects last.
+       The server requests the progress from time to time.
+    4. The client sends that it is complete; the server checks that every file exists, stores the blocks and moves
+       its head, unless the head has moved in the meantime.
 
-The connection may break at any time: complete files are kept, and the head is unchanged.
+The connection may break at any time: complete files are retained, and the head is unchanged.
 """
 
 from __future__ import annotations
@@ -79,21 +79,21 @@ def push(
     is_head: bool = True,
     files: WantedFiles = NO_FILES,
 ) -> Conversation[TransferResult]:
-    """Update the server's dataset from this one.
+    """Update the server's dataset from a local one.
 
     Args:
         source: the local dataset, only read.
         blocks: blocks that the server lacks, oldest first: those after its head, or all.
-        remote_head: the server's head when it was last read.
+        remote_head: the last seen head of the server.
         force: whether to replace existing blocks.
         visibility: visibility of the dataset, if it is new there.
-        is_head: whether the server's head moves, not a branch or tag.
-        files: which linked objects to upload, if the server supports them; none where rows link to none.
+        is_head: whether to move the server's head, not a branch or tag.
+        files: linked objects to upload, if the server supports them; none if rows have no links.
 
     Raises:
         RemoteHeadMoved: the server's head has moved.
-        ForeignDataset: the server has another dataset of that name.
-        RemoteCollision: the server has it under another name.
+        ForeignDataset: the server has another dataset with the name.
+        RemoteCollision: the server has the dataset under another name.
         ProtocolViolation, PeerFailed, PeerClosed: the server violates the protocol, or aborts.
     """
     head = blocks[-1].hash
@@ -145,19 +145,18 @@ def push(
 def push_missing(
     source: DatasetLayout, blocks: list[HashedBlock], remote_head: Multihash, *, is_head: bool, files: WantedFiles
 ) -> Conversation[TransferResult]:
-    """Upload linked objects to a server that has all blocks: these are repeated, which changes nothing, with missing
-    objects.
+    """Upload missing linked objects to a server that has all blocks; the blocks are sent again, which changes nothing.
 
     Args:
         source: the local dataset, only read.
         blocks: the complete chain, oldest first.
-        remote_head: the server's head when it was last read.
-        is_head: whether it is the server's head, not a branch or tag.
-        files: which linked objects to upload.
+        remote_head: the last seen head of the server.
+        is_head: whether it is the server's head, not that of a branch or tag.
+        files: linked objects to upload.
 
     Raises:
-        TransferError: the server does not support them.
-        OdfError: as `push`.
+        TransferError: the server does not support linked objects.
+        OdfError: see `push`.
     """
     if TAKES_LINKS not in (yield FetchCapabilities()):
         raise TransferError("The server does not accept linked files", hint="Push to a folder or a bucket instead.")
@@ -167,7 +166,7 @@ def push_missing(
 def _upload_links(
     source: DatasetLayout, blocks: list[HashedBlock], files: WantedFiles
 ) -> Conversation[tuple[LinkedResult, bool]]:
-    """Upload linked objects; returns what was uploaded, and whether a progress request may still be in transit."""
+    """Upload linked objects; return the result, and whether a progress request may still be in transit."""
     offered = OfferedLinks(source, blocks, files)
     result, ping_in_transit = LinkedResult(), False
     for objects in (objects for items in offered.portions() for objects in rounds_of(items)):
@@ -200,10 +199,10 @@ def _require_accepted(type_: type[PushAccepted | BlocksAccepted]) -> Conversatio
 
 
 def _request_locations(objects: list[ObjectOfBlock], *, is_truncated: bool) -> Conversation[tuple[Located, ...]]:
-    """Offer objects; returns those that the server lacks, each with the URL to upload it to."""
+    """Offer objects; return those that the server lacks, with their upload URLs."""
     files = tuple(file_of(item) for item in objects)
     yield from send(PushObjects(files, is_truncated))
-    # A progress request for the last round may have been in transit when the uploads were complete.
+    # A progress request may have been in transit when the previous round ended.
     reply, error = yield from receive_result(UploadsAccepted, past=encode(Ping()))
     if reply is None:
         raise refusal_error(error)
@@ -221,7 +220,7 @@ def _request_locations(objects: list[ObjectOfBlock], *, is_truncated: bool) -> C
 
 
 def _upload(uploads: tuple[Located, ...]) -> Conversation[bool]:
-    """Upload files; returns whether a progress request of the server may still be in transit."""
+    """Upload files; return whether a progress request of the server may still be in transit."""
     yield StartUploads(uploads)
     pings = 0
     while True:
@@ -237,8 +236,8 @@ def _upload(uploads: tuple[Located, ...]) -> Conversation[bool]:
 def _await_confirmation(head: Multihash, *, ping_in_transit: bool) -> Conversation[None]:
     """Wait until the push is committed.
 
-    A confirmation looks the same as a progress request, some of which may have been in transit: then the server's head
-    decides. While it is unchanged, the confirmation is still to come.
+    A confirmation cannot be distinguished from a progress request, some of which may have been in transit. In that
+    case, the server's head is checked: while it is unchanged, the confirmation has not arrived yet.
     """
     yield from receive(Confirmed)
     if not ping_in_transit or (before := (yield FetchHead())) == head:

@@ -1,7 +1,7 @@
-"""Linked objects in a push: uploaded after the slices, in rounds of their own; see `pull_links`.
+"""Linked objects in a push, uploaded after the slices in rounds of their own; see `pull_links`.
 
 The client declares in a header whether its copy is complete. If so, the server checks that all objects were uploaded
-before its head moves; otherwise, or without the header, as from the reference, its own copy becomes a partial one.
+before its head moves. Otherwise, or without the header, as from the reference, the server's copy becomes a partial one.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from odfpy.repository.transfer.linked import WantedFiles, lacking, require_colum
 from odfpy.repository.transfer.linked_names import linked_in
 
 LINKS_HEADER: Final = "odf-linked-objects"
-"""Header in the handshake of a client: whether it has `all` objects that rows link to, or `some`."""
+"""Header in the handshake of a client: it has `all` objects that rows link to, or `some`."""
 
 HAS_ALL: Final = "all"
 HAS_SOME: Final = "some"
@@ -35,10 +35,10 @@ HAS_SOME: Final = "some"
 
 @dataclass
 class OfferedLinks:
-    """The linked objects of pushed blocks, as far as they are here.
+    """The linked objects of pushed blocks that exist here.
 
     Attributes:
-        elsewhere: number of objects that are not here, although current rows link to them.
+        elsewhere: number of objects that do not exist here, although current rows link to them.
     """
 
     source: DatasetLayout
@@ -50,8 +50,8 @@ class OfferedLinks:
         """Yield the objects in portions, with their sizes.
 
         Raises:
-            MissingLinkedObjects: an object is missing that should be here.
-            IntegrityError: an object has another size than its row states.
+            MissingLinkedObjects: a required object is missing.
+            IntegrityError: an object has another size than its row records.
         """
         before = self.source.chain.in_order(self.blocks[0].block.prev_block_hash) if self._has_before else []
         base = ChainState()
@@ -72,7 +72,7 @@ class OfferedLinks:
 
 
 def link_headers(files: WantedFiles) -> dict[str, str]:
-    """Return the headers of a client's handshake."""
+    """Return the headers for a client's handshake."""
     return {LINKS_HEADER: HAS_ALL if files.choice.is_whole and not files.may_lack else HAS_SOME}
 
 
@@ -85,7 +85,7 @@ class AcceptedLinks:
 
     Attributes:
         incoming: the pushed blocks.
-        staged: the dataset or staging folder that gets the files.
+        staged: the dataset or staging folder that receives the files.
     """
 
     incoming: Incoming
@@ -93,19 +93,20 @@ class AcceptedLinks:
     _names: HashSet | None = field(default=None, init=False)
 
     def find(self, file: ObjectFile, max_size: int) -> ObjectOfBlock | None:
-        """Return the object that a client offers, None if no pushed row links to it.
+        """Return the object offered by a client, None if no pushed row links to it.
 
         Args:
             file: the offered object.
-            max_size: maximum size.
+            max_size: maximum size in bytes.
 
         Raises:
-            IntegrityError: it is too large, or its link is invalid; or slices are missing or damaged.
+            IntegrityError: the object is too large, or its link is invalid; or slices are missing or damaged.
         """
         if file.object_type is not ObjectKind.DATA_SLICE:
             return None
         if self._names is None:
-            # The slices are here: clients only learn of links from them. Their footers have not been checked yet.
+            # The slices have arrived: clients only learn about links from them. Their footers have not been checked
+            # yet.
             require_files(self.incoming, self.staged)
             self._names = HashSet()
             for _ in self._portions(self._names):
@@ -117,14 +118,14 @@ class AcceptedLinks:
         return ObjectOfBlock(ObjectKind.DATA_SLICE, file.physical_hash, file.size, self.incoming.head)
 
     def lacking(self, *, has_all: bool) -> int:
-        """Count the objects that were not uploaded, although current rows link to them.
+        """Return the number of missing objects that current rows link to.
 
         Args:
             has_all: whether missing objects are an error.
 
         Raises:
-            MissingLinkedObjects: some are missing.
-            IntegrityError: an object has another size than its row states.
+            MissingLinkedObjects: objects are missing, and `has_all` is set.
+            IntegrityError: an object has another size than its row records.
         """
         missing = HashSet()
         for items in self._portions(HashSet()):

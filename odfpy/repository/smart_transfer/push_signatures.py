@@ -1,4 +1,4 @@
-"""Signatures in a push, both sides; see `signature_messages`."""
+"""Both sides of the transfer of signatures in a push; see `signature_messages`."""
 
 from __future__ import annotations
 
@@ -41,15 +41,15 @@ from odfpy.repository.transfer.incoming_signatures import MAX_KEYS, IncomingSign
 def upload_signatures(
     source: DatasetLayout, blocks: Sequence[HashedBlock], *, is_head: bool
 ) -> Conversation[SignatureReport | None]:
-    """Send the signatures of pushed blocks, if the server supports them; returns the signers, None if it does not.
+    """Send the signatures of pushed blocks, if the server supports that; return the signers, None if not supported.
 
     Args:
         source: the local dataset.
         blocks: the pushed blocks, oldest first.
-        is_head: whether the last one becomes the head, not the tip of a branch or tag.
+        is_head: whether the last block becomes the head, not the tip of a branch or tag.
 
     Raises:
-        ForgedSignature, MalformedSignature: a local signature is invalid; the message names it.
+        ForgedSignature, MalformedSignature: a local signature is invalid; the message names its file.
     """
     side = source.side
     if side is None or not has_signatures(side) or TAKES_SIGNATURES not in (yield FetchCapabilities()):
@@ -79,19 +79,19 @@ def receive_signatures(
     known: KnownRevocations,
     clock: Timestamp | None,
 ) -> Conversation[IncomingSignatures]:
-    """Receive signatures until the client declares that the push is complete.
+    """Receive signatures until the client sends that the push is complete.
 
     Args:
         incoming: the pushed blocks.
         existing: existing blocks.
         target: the dataset, or the staging folder of a new one.
-        known: keys that are known to be revoked or expired.
+        known: known revoked and expired keys.
         clock: current time; blocks must not be far ahead of it; None for no check.
 
     Raises:
         ForgedSignature, MalformedSignature, UnentitledRevocation: a file is invalid.
-        RevokedKey: something is signed with a revoked or expired key.
-        ProtocolViolation: too many files, or an unexpected message.
+        RevokedKey: a signature is by a revoked or expired key.
+        ProtocolViolation: there are too many files, or a message is unexpected.
     """
     chain = (*existing[: len(existing) - len(incoming.dropped)], *(block.hashed for block in incoming.blocks))
     new = {path_of(one.hash): one for one in chain}
@@ -118,10 +118,10 @@ def receive_signatures(
 
 
 def _signatures_in(text: str) -> tuple[SideFile, ...] | None:
-    """Parse the files in a message; None if it declares completion.
+    """Parse the files in a message; return None if it is the completion.
 
     Raises:
-        ProtocolViolation: it is another message.
+        ProtocolViolation: the message is another one.
     """
     try:
         return messages.decode(PushSignatures, text).signatures

@@ -1,4 +1,4 @@
-"""The server's side of a push; see `push` for the protocol."""
+"""Server side of a push; see `push` for the protocol."""
 
 from __future__ import annotations
 
@@ -71,10 +71,10 @@ class PushTarget(Protocol):
     """The target of a push; implemented by the server."""
 
     def existing(self) -> DatasetLayout | None:
-        """Return the current dataset of that name."""
+        """Return the current dataset with the name, None if there is none."""
 
     def stage(self, dataset_id: DatasetId) -> DatasetLayout:
-        """Return the staging folder of a new dataset, with what an earlier push has left there.
+        """Return the staging folder of a new dataset, with files left by an earlier push.
 
         Raises:
             Refusal: the dataset exists under another name.
@@ -84,24 +84,24 @@ class PushTarget(Protocol):
         """Return the URL to upload an object."""
 
     def receiving(self, dataset_id: DatasetId) -> AbstractContextManager[None]:
-        """Protect all objects of the dataset from garbage collection while objects are received.
+        """Protect all objects of the dataset from garbage collection during the block.
 
         Raises:
-            DatasetLocked: garbage is being collected.
+            DatasetLocked: garbage collection is running.
         """
 
     def writing(self, dataset_id: DatasetId) -> AbstractContextManager[None]:
-        """Hold the dataset's lock.
+        """Hold the dataset's lock during the block.
 
         Raises:
             DatasetLocked: another process is writing.
         """
 
     def note_lacking(self, dataset_id: DatasetId) -> None:
-        """Record, under the lock, that a dataset lacks linked objects."""
+        """Record that a dataset lacks linked objects; called under the lock."""
 
     def publish(self, layout: DatasetLayout, dataset_id: DatasetId, visibility: Visibility) -> None:
-        """Publish the new dataset under its name, under the lock.
+        """Publish the new dataset under its name; called under the lock.
 
         Args:
             layout: the staging folder.
@@ -109,7 +109,7 @@ class PushTarget(Protocol):
             visibility: visibility of the new dataset.
 
         Raises:
-            Refusal: the name was taken in the meantime.
+            Refusal: the name has been assigned in the meantime.
         """
 
 
@@ -129,16 +129,16 @@ def serve_push(
     Args:
         target: the target of the push.
         may_force: whether this client may replace existing blocks.
-        may_bring_future: whether this client may force blocks whose time is in the future.
+        may_bring_future: whether this client may force blocks with a time in the future.
         clock: current time; blocks must not be far ahead of it unless they are forced; None for no check.
         limits: limits on received blocks.
         max_object_size: maximum size of a file.
-        revoked: keys that are known to be revoked or expired.
+        revoked: known revoked and expired keys.
         has_all_files: whether the client declares that it has all linked objects.
 
     Raises:
-        Refusal: to be reported to the client.
-        PeerClosed: the client has disconnected in between.
+        Refusal: an error to report to the client.
+        PeerClosed: the client has disconnected before the end.
     """
     phase = PushPhase.INITIAL_REQUEST
     try:
@@ -172,7 +172,7 @@ def serve_push(
             phase = PushPhase.COMPLETE_REQUEST
             signatures = yield from receive_signatures(incoming, existing, staged, revoked or KnownRevocations(), clock)
             # Locked only for the commit: uploads may take hours. If another process has committed in the meantime, the
-            # swap of the head fails.
+            # compare-and-swap of the head fails.
             with target.writing(dataset_id):
                 require_files(incoming, staged)
                 lacking = links.lacking(has_all=has_all_files)
@@ -191,7 +191,7 @@ def serve_push(
 def _receive_objects(
     incoming: Incoming, staged: DatasetLayout, target: PushTarget, links: AcceptedLinks, max_size: int
 ) -> Conversation[bool]:
-    """Run one round of uploads; returns whether there is another."""
+    """Run one round of uploads; return whether there is another one."""
     request = yield from receive(PushObjects)
     if len(request.object_files) > MAX_OBJECTS_ASKED:
         raise ProtocolViolation(f"More than {MAX_OBJECTS_ASKED} objects at once")
@@ -229,7 +229,7 @@ def _commit(
     visibility: Visibility,
     signatures: IncomingSignatures,
 ) -> None:
-    """Store blocks and signatures, and move the head from the one that the push began with.
+    """Store blocks and signatures, and move the head; fail if it has moved since the push began.
 
     Args:
         incoming: the pushed blocks.
@@ -245,18 +245,18 @@ def _commit(
     """
     now = target.existing()
     if now is not None:
-        # If the dataset was new, and was created by another push in the meantime, the swap of the head fails here.
+        # If another push has created the new dataset in the meantime, the compare-and-swap of the head fails.
         commit(incoming, now, head, before=signatures.store)
     elif head is not None:
         raise TransferError("The dataset has been deleted")
     else:
-        staged_head = staged.refs.get(HEAD)  # left by a push that was interrupted at the last moment
+        staged_head = staged.refs.get(HEAD)  # left by an interrupted push
         commit(incoming, staged, staged_head, before=signatures.store)
         target.publish(staged, incoming.state.dataset_id, visibility)
 
 
 def _public_message(error: OdfError, *, may_force: bool) -> str:
-    """Return what a client may know of an error: what is wrong with its data, but no paths of the server.
+    """Return the description of an error for a client: the error in its data, without paths of the server.
 
     A close frame only has room for a short text.
     """

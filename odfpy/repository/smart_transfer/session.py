@@ -1,7 +1,7 @@
 """Conversations: each side is a generator of steps, without any network I/O (sans-I/O).
 
-The driver executes each step and sends the outcome into the generator; when the peer closes the connection, it throws
-`PeerClosed` into it. The generator's return value is the outcome. Datasets are read and written directly.
+The driver executes each step and sends the outcome to the generator; when the peer closes the connection, it throws
+`PeerClosed` into the generator. The generator's return value is the outcome. Datasets are read and written directly.
 """
 
 from __future__ import annotations
@@ -43,12 +43,12 @@ R = TypeVar("R")
 
 NORMAL = 1000
 FAILED = 1011
-"""Codes of a closing frame (RFC 6455, 7.4.1): all is done; the server has failed, and the reason is a message."""
+"""Codes of a close frame (RFC 6455, 7.4.1): success, and failure of the server with a message as reason."""
 
 AnyError: TypeAlias = (
     Internal | InvalidHead | InvalidInterval | NameCollision | RefCollision | SeedBlockOverwriteRestricted
 )
-"""Any error message. The sides do not distinguish where each may occur."""
+"""Any error message; the two sides do not distinguish in which phase it may occur."""
 
 
 # --- Steps ---
@@ -56,14 +56,14 @@ AnyError: TypeAlias = (
 
 @dataclass(frozen=True, slots=True)
 class Send:
-    """Send a message. Yields None."""
+    """Send a message. The outcome is None."""
 
     text: str
 
 
 @dataclass(frozen=True, slots=True)
 class Receive:
-    """Wait for a message. Yields its text, or None after `within` seconds without one."""
+    """Wait for a message. The outcome is its text, or None after `within` seconds without a message."""
 
     within: float | None = None
 
@@ -78,18 +78,18 @@ class Located:
 
 @dataclass(frozen=True, slots=True)
 class Fetch:
-    """Download files into the dataset. Yields None once all files are there."""
+    """Download files into the dataset. The outcome is None, after all files have arrived."""
 
     files: tuple[Located, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class FetchLinked:
-    """Download linked objects into the dataset. Yields `FetchedLinks`.
+    """Download linked objects into the dataset. The outcome is `FetchedLinks`.
 
     Attributes:
         items: the objects.
-        urls: URLs from the server; None to request each object as from a file server.
+        urls: URLs sent by the server; None to request each object as from a file server.
     """
 
     items: tuple[ObjectOfBlock, ...]
@@ -98,7 +98,7 @@ class FetchLinked:
 
 @dataclass(frozen=True, slots=True)
 class FetchedLinks:
-    """The downloaded objects, and those that are missing at the server."""
+    """The downloaded objects, and those that the server lacks."""
 
     result: LinkedResult
     missing: HashSet
@@ -106,12 +106,12 @@ class FetchedLinks:
 
 @dataclass(frozen=True, slots=True)
 class TakeSignatures:
-    """Fetch the signatures of blocks that will be stored. Yields `CollectedSignatures`.
+    """Fetch the signatures of blocks that will be stored. The outcome is `CollectedSignatures`.
 
     Attributes:
-        blocks: blocks, oldest first.
+        blocks: the blocks, oldest first.
         dataset_id: id of the dataset.
-        required: signers required for the head.
+        required: required signers of the head.
         head: the new head; the last of the blocks, if there are any.
     """
 
@@ -123,14 +123,14 @@ class TakeSignatures:
 
 @dataclass(frozen=True, slots=True)
 class StartUploads:
-    """Start to upload files. Yields None immediately."""
+    """Start to upload files in the background. The outcome is None."""
 
     files: tuple[Located, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class ReceiveWhileUploading:
-    """Wait for a message, or for the end of the uploads. Yields `UploadProgress`."""
+    """Wait for a message, or for the end of the uploads. The outcome is `UploadProgress`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +138,7 @@ class UploadProgress:
     """The first of two events: a message, or the end of the uploads.
 
     Attributes:
-        text: text of the message; None when all files are uploaded.
+        text: text of the message; None if all files are uploaded.
         count: number of uploaded files.
         seconds: seconds since the start of the uploads.
     """
@@ -150,12 +150,12 @@ class UploadProgress:
 
 @dataclass(frozen=True, slots=True)
 class FetchHead:
-    """Request the server's head outside of the conversation. Yields a hash or None."""
+    """Request the server's head outside of the conversation. The outcome is a hash or None."""
 
 
 @dataclass(frozen=True, slots=True)
 class FetchCapabilities:
-    """Request the extensions that the server's handshake announces. Yields a set of words."""
+    """Request the extensions that the server's handshake announced. The outcome is a set of words."""
 
 
 Step: TypeAlias = (
@@ -191,7 +191,7 @@ class PeerClosed(ConnectionLost, code="E627"):
 
 
 class Refusal(PeerFailed, code="E628"):
-    """The server rejects the request, and reports why in a close frame.
+    """The server rejects the request, and reports the reason in a close frame.
 
     Attributes:
         said: the error message.
@@ -221,7 +221,7 @@ _HINTS = {
     DatasetLocked.code: "Run the command again in a moment. Nothing was changed there.",
     DatasetsDiverged.code: "The operator of the server decides who may overwrite datasets: `odf token new --scope`.",
 }
-"""Hints, by the error code at the beginning of a reason from an odfpy server."""
+"""Hints by error code, which is the first word of a reason from an odfpy server."""
 
 
 # --- Sending and receiving messages ---
@@ -274,7 +274,7 @@ def receive_result(type_: type[M], *, past: str | None = None) -> Conversation[t
 
     Args:
         type_: class of a success.
-        past: a message that may come before, and is ignored.
+        past: text of a message that may arrive first, and is ignored.
 
     Raises:
         ProtocolViolation: another message was received.
@@ -290,7 +290,7 @@ def receive_result(type_: type[M], *, past: str | None = None) -> Conversation[t
 
 
 def refusal_error(error: AnyError | None) -> Exception:
-    """Return the exception for an error message; conversations handle the cases they know themselves."""
+    """Return the exception for an error message, for cases that the conversation does not handle itself."""
     match error:
         case Internal():
             place = error.phase.value
@@ -315,7 +315,7 @@ def _said_with(closed: PeerClosed) -> AnyError:
     """Return the error message in a close frame.
 
     Raises:
-        PeerClosed: it contains none.
+        PeerClosed: the frame contains none.
     """
     if closed.close_code == FAILED:
         with suppress(ProtocolViolation):

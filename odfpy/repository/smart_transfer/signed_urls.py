@@ -1,4 +1,4 @@
-"""URLs that let their holder download or upload one object for a limited time: an HMAC over the permission.
+"""URLs that let their holder download or upload one object for a limited time, signed by an HMAC over the permission.
 
 <dataset>/signed-data/<hash>?dataset=did:odf:...&size=...&expires=...&signature=...
 """
@@ -17,7 +17,7 @@ from odfpy.dataset.identity import DatasetId
 from odfpy.repository.objects import ObjectKind
 
 LIFETIME = 3600
-"""Seconds within which a request must begin; it may take longer."""
+"""Seconds within which a request must begin; the transfer may take longer."""
 
 FOLDERS = {ObjectKind.DATA_SLICE: "signed-data", ObjectKind.CHECKPOINT: "signed-checkpoints"}
 KINDS = {folder: kind for kind, folder in FOLDERS.items()}
@@ -33,8 +33,8 @@ class Grant:
         dataset_id: id of the dataset.
         kind: kind of the object.
         name: hash of the object.
-        size: its size in bytes.
-        expires: expiry, in seconds since the epoch.
+        size: size of the object in bytes.
+        expires: time of expiry, in seconds since the epoch.
     """
 
     method: Literal["GET", "PUT"]
@@ -47,7 +47,7 @@ class Grant:
 
 
 class UrlSigner:
-    """Signs grants and verifies them. The key is never stored: no URL outlives its server."""
+    """Signs grants and verifies them. The key is never stored: URLs become invalid when their server ends."""
 
     def __init__(self) -> None:
         self._key = secrets.token_bytes(32)
@@ -69,7 +69,7 @@ class UrlSigner:
         Args:
             grant: the permission.
             signature: the signature in the URL.
-            now: seconds since the epoch.
+            now: current time, in seconds since the epoch.
         """
         is_ours = hmac.compare_digest(self._signature(grant).encode(), signature.encode("utf-8", "replace"))
         return is_ours and now < grant.expires

@@ -1,8 +1,8 @@
-"""TLS sockets that one thread reads while another one writes.
+"""TLS sockets for one reading and one writing thread.
 
-OpenSSL requires calls on one connection to be serialized. Two concurrent calls are not merely slow: if a TLS 1.3
-session ticket is read while a request is written, the writer waits for bytes that the reader has consumed already, and
-both block until the server times out.
+OpenSSL requires calls on one connection to be serialized. Concurrent calls may deadlock: if a TLS 1.3 session ticket is
+read while a request is written, the writer waits for bytes that the reader has already consumed, and both block until
+the server times out.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _LOOK_AGAIN = 0.05
 
 
 class SharedTlsSocket:
-    """The methods of a TLS socket that a WebSocket connection uses, for one concurrent reader and one writer."""
+    """The socket methods that a WebSocket connection uses, for one concurrent reader and one writer."""
 
     def __init__(self, peer: ssl.SSLSocket) -> None:
         self._peer = peer
@@ -33,10 +33,10 @@ class SharedTlsSocket:
         peer.setblocking(False)
 
     def recv(self, size: int) -> bytes:
-        """Receive at most `size` bytes; none when the peer has closed.
+        """Receive at most `size` bytes; none if the peer has closed the connection.
 
         Raises:
-            OSError: the connection broke, or the timeout expired.
+            OSError: the connection is broken, or the timeout has expired.
         """
         return self._finished(partial(self._peer.recv, size))
 
@@ -44,14 +44,14 @@ class SharedTlsSocket:
         """Send all bytes.
 
         Raises:
-            OSError: the connection broke, or the timeout expired.
+            OSError: the connection is broken, or the timeout has expired.
         """
         left = memoryview(data)
         while left:
             left = left[self._finished(partial(self._peer.send, left)) :]
 
     def settimeout(self, seconds: float | None) -> None:
-        """Set the timeout of calls that start from now on."""
+        """Set the timeout of subsequent calls."""
         self._timeout = seconds
 
     def gettimeout(self) -> float | None:
@@ -63,8 +63,8 @@ class SharedTlsSocket:
         socket.socket.shutdown(self._peer, how)
 
     def close(self) -> None:
-        """Close the socket; waiting calls in other threads end."""
-        with suppress(OSError):  # the peer has disconnected already
+        """Close the socket, and end waiting calls in other threads."""
+        with suppress(OSError):  # the peer has already disconnected
             self.shutdown(socket.SHUT_RDWR)
         self._peer.close()
 
@@ -81,7 +81,7 @@ class SharedTlsSocket:
         return self._peer.getpeername()
 
     def _finished(self, call: Callable[[], T]) -> T:
-        """Repeat a non-blocking call until it succeeds; other calls can run while it waits."""
+        """Repeat a non-blocking call until it succeeds; calls of the other thread can run while this one waits."""
         timeout = self._timeout
         end = None if timeout is None else time.monotonic() + timeout
         while True:

@@ -1,6 +1,6 @@
-"""Uploads beside a conversation: they run in a thread, and their end is an event like a message of the server.
+"""Uploads during a conversation, in a thread; their end is an event, like a message of the server.
 
-`websocket` reads messages in another thread, and handles the events of both in order of occurrence.
+`websocket` reads messages in another thread, and handles the events of both threads in order.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from odfpy.repository.smart_transfer.located import Uploads
 from odfpy.repository.smart_transfer.session import Located
 
 CLOSE_TIMEOUT: Final = 5.0
-"""Maximum seconds that the end of a connection and of its uploads may take."""
+"""Maximum seconds to wait for the end of a connection and of its uploads."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +45,7 @@ Event: TypeAlias = Message | ConnectionFailed | UploadsEnded
 
 
 class UploadThread:
-    """Uploads in a separate thread, which reports when it is done."""
+    """Uploads in a thread, which sends an event when they end."""
 
     def __init__(
         self,
@@ -57,11 +57,11 @@ class UploadThread:
     ) -> None:
         """
         Args:
-            target: the locations of the files.
+            target: layout with the upload locations.
             files: the files.
             copy: copies files from one layout to another.
             source: the local dataset.
-            events: gets an event when the uploads have ended.
+            events: queue for the event at the end of the uploads.
         """
         self._target = target
         self._begin = time.monotonic()
@@ -89,7 +89,7 @@ class UploadThread:
         return time.monotonic() - self._begin
 
     def stop(self) -> None:
-        """Let running uploads fail soon."""
+        """Make running uploads fail soon."""
         for store in (self._target.data, self._target.checkpoints):
             if isinstance(store, Uploads):
                 store.stop()

@@ -1,4 +1,4 @@
-"""The client's transport: messages over a WebSocket, files over HTTP at the URLs that the server sends."""
+"""The client's transport: messages over a WebSocket, files over HTTP with the URLs that the server sends."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ if TYPE_CHECKING:
 R = TypeVar("R")
 
 PATIENCE = 300.0
-"""Maximum seconds for a response; pings check more often that the server is alive (RFC 6455, 5.5.2)."""
+"""Maximum seconds to wait for a response; pings detect a dead server earlier (RFC 6455, 5.5.2)."""
 
 _OPEN_TIMEOUT = 30.0
 _FRAGMENT = 1 << 20  # characters; the reference implementation accepts frames of up to 16 MB
@@ -102,7 +102,7 @@ def run_conversation(
 
     Raises:
         TransferError: the server is unreachable, requires a token, or lacks the dataset.
-        OdfError: whatever the conversation raises.
+        OdfError: any error of the conversation.
     """
     with ExitStack() as ends:
         name = HEAD if reference is None else reference.reference
@@ -117,7 +117,7 @@ def run_conversation(
 class _Connection:
     """A conversation over a connection.
 
-    One thread reads messages on demand, another one uploads files; events are handled in order of occurrence.
+    One thread reads messages on demand, another one uploads files; events are handled in order.
     """
 
     def __init__(
@@ -134,7 +134,7 @@ class _Connection:
         self._reference = reference
         self._local = local
         self._progress = progress
-        # URLs from the server must not lead closer to this machine than the server itself is.
+        # Redirected URLs must not lead to a more local network than that of the server itself.
         self._client = HttpClient(TransferError, interrupted=TransferInterrupted, nearest=space)
         self._moved = 0
         self._uploading: UploadThread | None = None
@@ -142,7 +142,7 @@ class _Connection:
         self._is_reading = False
 
     def run(self, conversation: Conversation[R]) -> R:
-        """Execute the steps."""
+        """Execute the steps of a conversation, and return its result."""
         try:
             step = next(conversation)
             while True:
@@ -163,7 +163,7 @@ class _Connection:
         """Close the connection."""
         if self._uploading:
             self._uploading.stop()
-        with suppress(Exception):  # everything was sent
+        with suppress(Exception):  # everything has been sent
             self._socket.close(code)
 
     def _do(self, step: Step) -> Any:
@@ -209,7 +209,7 @@ class _Connection:
         return FetchedLinks(copying.result, copying.missing)
 
     def _layout_of_located(self, files: tuple[Located, ...], store: type[LocatedObjects]) -> DatasetLayout:
-        """Return a layout whose files are at the locations that the server provides."""
+        """Return a layout whose files are at the locations provided by the server."""
 
         def of_kind(kind: ObjectKind) -> LocatedObjects:
             objects = store([located for located in files if located.item.kind is kind], self._base, self._client)
@@ -289,7 +289,7 @@ def _connected(base: str, path: str, more: Mapping[str, str], ends: ExitStack) -
     spaces = [AddressSpace.LINK_LOCAL]
 
     def create(peer: socket.socket, protocol: ClientProtocol, **options: Any) -> ClientConnection:
-        """Check the peer's address before anything is sent: the library follows redirects."""
+        """Check the peer's address before sending anything: the library follows redirects."""
         uri = protocol.uri
         origin = Origin("https" if uri.secure else "http", uri.host, uri.port)
         spaces.append(space_at(origin, peer, TransferError))

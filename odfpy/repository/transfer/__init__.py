@@ -1,1 +1,1 @@
-"""Transfer of datasets: blocks, slices, references, signatures, and the validation of all of these."""
+"""Transfer of datasets: blocks, slices, references, signatures, and their validation."""

@@ -1,7 +1,7 @@
-"""Blocks with a time in the future: their writer's clock was ahead, or the local one is behind.
+"""Blocks with a time in the future: the writer's clock was ahead, or the local one is behind.
 
-System time never decreases in a chain, so that all blocks after such a block have its time until the clocks catch up.
-Queries as of now exclude it, and it cannot be repaired later. So it is only accepted if forced.
+System time never decreases in a chain, so all blocks after such a block get its time, until the clocks catch up.
+Queries as of now exclude these blocks, and they cannot be repaired later. So they are only accepted if forced.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ TOLERANCE: Final = Duration(5 * 60)
 """Clock difference that is tolerated silently."""
 
 MAX_AHEAD: Final = Duration(24 * 60 * 60)
-"""By how much they may differ before anything is refused."""
+"""Maximum clock difference; blocks further ahead are rejected."""
 
 
 class FromTheFuture(TransferError, code="E661"):
@@ -24,7 +24,7 @@ class FromTheFuture(TransferError, code="E661"):
 
 
 def ahead(time: Timestamp | None, now: Timestamp) -> Duration | None:
-    """Return how far a system time is ahead of a clock, None if that is within the tolerance."""
+    """Return the difference by which a system time is ahead of a clock, None if it is within the tolerance."""
     if time is None:
         return None
     found = Duration.between(now, time)
@@ -32,16 +32,16 @@ def ahead(time: Timestamp | None, now: Timestamp) -> Duration | None:
 
 
 def require_past(time: Timestamp | None, known: Timestamp | None, clock: Timestamp | None, where: str) -> None:
-    """Check that received blocks are not from the future.
+    """Check that received blocks are not too far in the future.
 
     Args:
         time: time of the last block, which is the greatest.
-        known: time of the last existing block: if that is in the future, too, it was accepted deliberately.
+        known: time of the last existing block; the same time is accepted again.
         clock: current time; None to accept any time.
-        where: the remote that they come from, for the message.
+        where: location of the remote, for the message.
 
     Raises:
-        FromTheFuture: they are more than a day ahead.
+        FromTheFuture: the blocks are more than a day ahead.
     """
     if clock is None or time is None or (known is not None and time <= known):
         return

@@ -1,10 +1,9 @@
-"""A separate process that reads footers of untrusted slices: a footer that crashes the reader only crashes that
-process.
+"""A separate process that reads footers of untrusted slices, since a footer may crash the reader.
 
 pyarrow aborts the process on some contradictory footers: as of version 26, exceptions for a column's metadata are not
 caught in C++. A footer that was read here without a crash can be read anywhere.
 
-Starting the process takes longer than reading hundreds of footers. So it stays alive some seconds for the next dataset.
+Starting the process takes longer than reading hundreds of footers, so it remains alive for some seconds.
 """
 
 from __future__ import annotations
@@ -41,8 +40,8 @@ class FooterOf:
 
     Attributes:
         path: path of the file.
-        expected: what the block records about it.
-        most_unpacked: maximum uncompressed bytes of its pages.
+        expected: properties of the slice as recorded in its block.
+        most_unpacked: maximum uncompressed size of its pages in bytes.
     """
 
     path: str
@@ -83,9 +82,9 @@ class _Reader:
     """The process, which serves one caller at a time.
 
     Attributes:
-        owner: id of the process that has started it.
-        is_late: whether it has exceeded its time limit.
-        end: stops it.
+        owner: id of the process that started it.
+        is_late: whether it has exceeded the time limit.
+        end: function that stops the process.
     """
 
     def __init__(self) -> None:
@@ -98,7 +97,7 @@ class _Reader:
                 stdout=subprocess.PIPE,
                 stderr=errors,
                 env=python_environment(os.environ),
-                start_new_session=True,  # Ctrl-C must not reach it
+                start_new_session=True,  # Ctrl-C must not reach the process
             )
         except OSError as error:
             errors.close()
@@ -109,15 +108,15 @@ class _Reader:
         self.end = weakref.finalize(self, _end, process, errors, self.owner)
 
     def ask(self, footers: Sequence[FooterOf]) -> Iterator[RaisedError | None]:
-        """Yield None for each footer, up to the first error, which is yielded last.
+        """Yield None for each valid footer; the first error ends the results.
 
-        There are fewer results if the process crashes or times out.
+        There are fewer results if the process crashes or exceeds the time limit.
         """
         deadline = time.monotonic() + _PATIENCE + _PATIENCE_EACH * len(footers)
         stdin, stdout = self._process.stdin, self._process.stdout
         assert stdin is not None  # noqa: S101  both are pipes
         assert stdout is not None  # noqa: S101
-        with suppress(BrokenPipeError):  # then there will be no response, either
+        with suppress(BrokenPipeError):  # in that case, there is no response either
             pickle.dump((_current_folder(), list(footers)), stdin)
             stdin.flush()
         rest, answered = b"", 0
@@ -134,21 +133,21 @@ class _Reader:
                 yield problem
 
     def is_ready(self) -> bool:
-        """Return whether it was started by this process, not by the parent of a fork, and is alive."""
+        """Return whether the process is alive, and was started by this process, not by the parent of a fork."""
         return self.owner == os.getpid() and self._process.poll() is None
 
     def exit_code(self) -> int | None:
-        """Return its exit code, None after a timeout."""
+        """Return the exit code, None after a timeout."""
         return None if self.is_late else self._process.wait()
 
     def last_words(self) -> str:
-        """Return the end of its standard error."""
+        """Return the end of the standard error."""
         self._errors.seek(0)
         return self._errors.read().decode(errors="replace")[-500:]
 
 
 _waiting: list[_Reader] = []
-"""Idle processes: as many as the maximum number of concurrent callers."""
+"""Idle processes, at most as many as concurrent callers."""
 
 
 def _waiting_reader() -> _Reader | None:
@@ -174,19 +173,19 @@ def _end(process: subprocess.Popen[bytes], errors: IO[Any], owner: int) -> None:
         process.wait()
     for stream in (process.stdin, process.stdout, errors):
         if stream is not None:
-            with suppress(OSError):  # input that it has not read is lost
+            with suppress(OSError):  # unread input is lost
                 stream.close()
 
 
 def _current_folder() -> str | None:
     try:
         return os.getcwd()  # noqa: PTH109
-    except OSError:  # it was removed: no path is relative to it
+    except OSError:  # the folder was removed: no path is relative to it
         return None
 
 
 def main() -> None:
-    """Check footers up to the first error; requests are read from standard input, a line for each footer is written."""
+    """Check footers up to the first error; read requests from standard input, and write one line for each footer."""
     while select.select([sys.stdin], [], [], _IDLE_SECONDS)[0]:
         try:
             folder, footers = pickle.load(sys.stdin.buffer)  # noqa: S301  from the process that has started this

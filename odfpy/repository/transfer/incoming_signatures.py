@@ -1,6 +1,6 @@
-"""Signatures and revocations that a client uploads to a node: verified, then stored next to existing ones.
+"""Signatures and revocations uploaded to a node: verify them, then store them next to existing ones.
 
-Existing signatures and statements are never replaced. What is signed with a revoked or expired key is rejected.
+Existing signatures and statements are never replaced. Signatures by revoked or expired keys are rejected.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from odfpy.dataset.identity import ActorId, DatasetId
 from odfpy.errors import OdfError
 
 MAX_KEYS = 1000
-"""Maximum keys per dataset about which statements are accepted."""
+"""Maximum number of keys per dataset with statements."""
 
 
 @dataclass
@@ -42,9 +42,9 @@ class IncomingSignatures:
 
     Attributes:
         dataset_id: id of the dataset.
-        known: keys that the operator knows to be revoked or expired.
+        known: keys known to the operator as revoked or expired.
         now: current time.
-        block_at: returns the block of a number in the chain, including blocks that are about to follow.
+        block_at: returns the hash of the block with a number, including blocks that are about to be added.
     """
 
     dataset_id: DatasetId
@@ -55,30 +55,30 @@ class IncomingSignatures:
     _statements: list[KeyRevocation] = field(default_factory=list)
 
     def take_statements(self, path: str, data: bytes, key: ActorId) -> None:
-        """Check a file of statements about a key.
+        """Check and add a file of statements about a key.
 
         Args:
             path: path of the file in the dataset.
             data: content of the file.
-            key: the key that it is about.
+            key: the key concerned.
 
         Raises:
-            MalformedSignature, UnentitledRevocation: it is invalid.
+            MalformedSignature, UnentitledRevocation: the file is invalid.
         """
         found = revocations.decode(data, path)
         revocations.require_entitled(found, key, self.dataset_id, path)
         self._statements += found
 
     def take(self, path: str, data: bytes, hashed: HashedBlock) -> None:
-        """Check a file of signatures of a block, or of a head at that block.
+        """Check and add a file of signatures of a block, or of a head at the block.
 
         Args:
             path: path of the file in the dataset.
             data: content of the file.
-            hashed: the block with its hash.
+            hashed: the block.
 
         Raises:
-            ForgedSignature, MalformedSignature: it is invalid.
+            ForgedSignature, MalformedSignature: the file is invalid.
         """
         kind = HEAD_SIGNATURES if path == HEAD_PATH else BLOCK_SIGNATURES
         signed = decode(data, kind, path)
@@ -86,14 +86,15 @@ class IncomingSignatures:
         self._signed.append((path, kind, hashed, signed))
 
     def require(self, side: SideFiles | None, newest: Multihash | None = None) -> None:
-        """Check that nothing is signed with a revoked or expired key.
+        """Check that no signature is by a revoked or expired key.
 
         Args:
-            side: side files of the dataset, with its known statements.
-            newest: the block that becomes the head: its signatures vouch for all earlier blocks, and count as of today.
+            side: side files of the dataset, with existing statements.
+            newest: hash of the block that becomes the head: its signatures vouch for all earlier blocks, and are
+                checked as of now.
 
         Raises:
-            RevokedKey: something is signed with such a key.
+            RevokedKey: a signature is by a revoked or expired key.
         """
         keys = {signer for *_, signed in self._signed for signer in signed.signers}
         said = (*honoured_in(side, self.dataset_id, keys), *self.known.get(self.dataset_id), *self._statements)
@@ -102,10 +103,10 @@ class IncomingSignatures:
             revoked.require(signed, hashed, path, now=self.now if hashed.hash == newest else None)
 
     def store(self, layout: DatasetLayout) -> int:
-        """Store everything that was checked; returns the number of files.
+        """Store all added files, and return their number.
 
         Raises:
-            OdfError: it cannot be written.
+            OdfError: a file cannot be written.
         """
         side = layout.side
         if not self._signed and not self._statements:
@@ -129,7 +130,7 @@ class IncomingSignatures:
             )
 
     def _there(self, side: SideFiles, path: str, kind: str, hashed: HashedBlock) -> SignedBlock | None:
-        """Return existing signatures; damaged ones, or those of an earlier head, are ignored."""
+        """Return existing signatures; ignore damaged ones, and those of an earlier head."""
         data = side.read(path, MAX_SIZE)
         with suppress(OdfError):
             if data is not None:
@@ -140,7 +141,7 @@ class IncomingSignatures:
 
 
 def _together(known: SignedBlock | None, new: SignedBlock, dataset_id: DatasetId) -> SignedBlock:
-    """Merge signatures, one for each signer: existing ones are kept, and nobody can replace the owner."""
+    """Merge signatures, one for each signer: existing ones are retained, and the owner cannot be displaced."""
     found: dict[ActorId, Signature] = {}
     for signed in (known, new):
         for signer, one in zip(signed.signers, signed.signatures, strict=True) if signed is not None else ():
@@ -154,12 +155,12 @@ def files_of(source: SideFiles, dataset_id: DatasetId, signed: Mapping[str, Sign
     """Return files to upload: signatures by path, preceded by the statements about their signers.
 
     Args:
-        source: side files that contain them.
+        source: side files with the statements.
         dataset_id: id of the dataset.
-        signed: signatures by path, None where there are none.
+        signed: signatures by path, None for unsigned blocks.
 
     Raises:
-        OdfError: they cannot be read.
+        OdfError: the statements cannot be read.
     """
     keys = {signer for one in signed.values() if one is not None for signer in one.signers}
     files: dict[str, bytes] = {}

@@ -1,7 +1,7 @@
-"""Linked objects of a transfer: found in the received slices, and copied before the head moves.
+"""Linked objects of a transfer, which are found in the received slices, and copied before the head moves.
 
-The objects are only known once the slices have arrived. They are copied in portions, and hashed meanwhile; large ones
-are resumed. Memory usage does not grow with their number, except for 34 bytes for each.
+The objects are only known after the slices have arrived. They are copied and hashed in portions; large ones are
+resumable. Memory usage does not depend on their number, except for 34 bytes per object.
 """
 
 from __future__ import annotations
@@ -42,11 +42,11 @@ from odfpy.repository.transfer.linked_names import WITHOUT, linked_in
 from odfpy.values import dataclass
 
 MAX_LINKED_SIZE: Final = 1 << 40
-"""Maximum bytes of a linked object whose row states no size."""
+"""Maximum size of a linked object without a recorded size, in bytes."""
 
 
 class MissingLinkedObjects(TransferError, code="E670"):
-    """The source does not have all files that rows link to."""
+    """The source lacks files that rows link to."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,9 +54,9 @@ class WantedFiles:
     """The linked objects that a transfer copies.
 
     Attributes:
-        choice: selects them.
-        may_lack: whether the source may lack some, as a partial copy does.
-        complete: whether to check those of blocks that both datasets have, too.
+        choice: selection of objects.
+        may_lack: whether the source may lack objects, like a partial copy.
+        complete: whether to include objects of blocks that both datasets have.
     """
 
     choice: LinkFilter = ALL
@@ -75,11 +75,11 @@ NO_FILES: Final = WantedFiles(NONE)
 
 @dataclass(frozen=True, slots=True)
 class LinkedResult:
-    """The linked objects that a transfer has copied.
+    """Counts of the linked objects that a transfer has copied.
 
     Attributes:
         count: number of objects.
-        size: their total size in bytes.
+        size: total size in bytes.
         elsewhere: number of objects that the source lacks, except for recorded removals.
     """
 
@@ -95,15 +95,15 @@ class LinkedCopy:
     """Copies linked objects into a dataset, and counts them.
 
     Attributes:
-        result: what was copied so far.
+        result: counts of the copied objects.
         missing: objects that the source lacks.
     """
 
     def __init__(self, target: ObjectStore, monitor: StreamMonitor) -> None:
         """
         Args:
-            target: the dataset that gets them.
-            monitor: counts bytes.
+            target: the store to copy to.
+            monitor: counts the copied bytes.
         """
         self.result = LinkedResult()
         self.missing = HashSet()
@@ -113,10 +113,10 @@ class LinkedCopy:
         self._aside: dict[Multihash, Path] = {}
 
     def copy(self, items: list[ObjectOfBlock], source: ObjectStore) -> None:
-        """Copy objects that are missing; complete ones are kept, even after an error.
+        """Copy missing objects; complete ones are retained, even after an error.
 
         Raises:
-            OdfError: the first error. Objects that the source lacks are only recorded.
+            OdfError: the first error. Objects that the source lacks are recorded, and are no error.
         """
         try:
             run_all([partial(self._copy, item, source) for item in items], self._monitor.stop)
@@ -154,7 +154,7 @@ class LinkedCopy:
             if item.size >= LARGE:
                 try:
                     return PartialObject(self._target, item.name).receive(open_at, item.size)
-                except DatasetLocked:  # another process receives the same object: the result is identical
+                except DatasetLocked:  # another process receives the same object, with the same result
                     pass
             return self._put_aside(self._target, item, open_at)
         except (HashMismatch, ObjectTooLarge) as error:
@@ -163,7 +163,7 @@ class LinkedCopy:
     def _put_aside(
         self, target: LocalObjectStore, item: ObjectOfBlock, open_at: Callable[[int], AbstractContextManager[BinaryIO]]
     ) -> int:
-        """Receive an object into a temporary file, until all of its portion are flushed together."""
+        """Receive an object into a temporary file, so that all objects of a portion can be flushed together."""
         make_folder(target.folder)
         path = target.folder / f"{TEMPORARY}{secrets.token_hex(8)}"
         try:
@@ -183,7 +183,7 @@ def lacking(items: list[ObjectOfBlock], target: ObjectStore) -> list[ObjectOfBlo
     """Return the objects that a store lacks.
 
     Raises:
-        IntegrityError: one exists with another size than its row states.
+        IntegrityError: an object exists with another size than its row records.
     """
     found: list[ObjectOfBlock] = []
 
@@ -194,7 +194,7 @@ def lacking(items: list[ObjectOfBlock], target: ObjectStore) -> list[ObjectOfBlo
             found.append(item)
             return
         _require_size(item, size)
-        target.touch(item.name)  # protects it from garbage collection until a head leads to it
+        target.touch(item.name)  # protects it from garbage collection until the head moves
 
     run_all([partial(look, item) for item in items])
     return sorted(found, key=lambda item: item.name)
@@ -210,13 +210,13 @@ def _require_size(item: ObjectOfBlock, size: int) -> None:
 def require_no_loss(
     missing: HashSet, blocks: Iterable[HashedBlock], reader: DatasetLayout, wanted: WantedFiles, place: str
 ) -> int:
-    """Count the objects that a dataset lacks although current rows link to them.
+    """Return the number of missing objects that current rows link to.
 
     Args:
-        missing: objects that it lacks.
+        missing: objects that the dataset lacks.
         blocks: the complete chain, oldest first.
-        reader: the dataset that has its slices.
-        wanted: selects objects, and decides whether missing ones are an error.
+        reader: the dataset with the slices.
+        wanted: selection of objects; determines whether missing ones are an error.
         place: location of the dataset, for the message.
 
     Raises:
@@ -244,21 +244,21 @@ def copy_linked(
     wanted: WantedFiles,
     progress: BytesProgress,
 ) -> LinkedResult:
-    """Copy the linked objects of received blocks, when their slices have arrived.
+    """Copy the linked objects of received blocks, after their slices have arrived.
 
     Args:
         source: the dataset to copy from.
         target: the dataset to copy to.
         new: the received blocks, oldest first.
-        before: returns the blocks before these, oldest first; only called if needed.
+        before: returns the blocks before the received ones, oldest first; only called if needed.
         base: state of the chain before the new blocks.
-        wanted: selects objects.
+        wanted: selection of objects.
         progress: called with the transferred and the total number of bytes.
 
     Raises:
-        MissingLinkedObjects: the source lacks some.
+        MissingLinkedObjects: the source lacks required objects.
         IntegrityError: an object contradicts its row, or a link is invalid.
-        TransferError: one cannot be copied.
+        TransferError: an object cannot be copied.
     """
     if wanted.choice.is_empty:
         return LinkedResult()
@@ -277,11 +277,11 @@ def copy_linked(
 
 
 def require_columns(blocks: Iterable[HashedBlock], base: ChainState, choice: LinkFilter) -> None:
-    """Check that a dataset with linked objects has the columns by which objects are selected.
+    """Check that a dataset with linked objects has the columns that the selection refers to.
 
     Args:
         blocks: the received blocks, oldest first.
-        base: state of the chain before them.
+        base: state of the chain before these blocks.
         choice: the selection.
 
     Raises:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from odfpy.data.hash_set import Names
 
 PORTION: Final = 1000
-"""Objects that are copied together, and flushed to disk together."""
+"""Number of objects to copy and flush together."""
 
 WITHOUT: Final = "`--files none` copies only the rows, `--files available` the existing files."
 
@@ -34,19 +34,19 @@ def linked_in(
     *,
     with_removed: bool = False,
 ) -> Iterator[list[ObjectOfBlock]]:
-    """Read which objects the added rows of slices link to; in portions, each object once.
+    """Yield the objects that added rows of slices link to, in portions, each object once.
 
-    Rows that record a removal of bytes are skipped, unless they are wanted, too.
+    Rows that record the removal of an object are skipped by default.
 
     Args:
         slices: the slices.
-        reader: the dataset that has their files.
-        choice: selects rows; if it selects none, nothing is read.
-        done: objects that are known already; new ones are added.
+        reader: the dataset with the files of the slices.
+        choice: selection of rows; if it selects none, nothing is read.
+        done: objects that were already yielded; new ones are added.
         with_removed: whether to include rows that record a removal.
 
     Raises:
-        IntegrityError: a link is not a hash or cannot be verified, or two rows state different sizes.
+        IntegrityError: a link is not a hash or cannot be verified, or two rows record different sizes.
     """
     for item in () if choice.is_empty else slices:
         sizes = _sizes_in(item, reader, choice, with_removed=with_removed)
@@ -62,7 +62,7 @@ def linked_in(
 
 @dataclass(frozen=True, slots=True)
 class _Sizes:
-    """Sorted names of objects, each once, with their sizes, `UNKNOWN` if no row states it."""
+    """Sorted, distinct names of objects with their sizes, `UNKNOWN` if no row records the size."""
 
     names: Names
     sizes: npt.NDArray[np.int64]
@@ -93,7 +93,7 @@ def _sizes_in(item: LinkedSlice, reader: DatasetLayout, choice: LinkFilter, *, w
     all_names, all_sizes = all_names[order], all_sizes[order]
     is_last = np.ones(len(order), np.bool_)
     is_last[:-1] = all_names[1:] != all_names[:-1]
-    # Sizes of equal names are ascending; the last is known if any is, and its predecessor must be the same, or unknown.
+    # Sizes of equal names are ascending; if the last one is known, its predecessor must be equal or unknown.
     differs = ~is_last[:-1] & (all_sizes[:-1] != UNKNOWN) & (all_sizes[1:] != all_sizes[:-1])
     for at in np.flatnonzero(differs):
         raise IntegrityError(
@@ -103,7 +103,7 @@ def _sizes_in(item: LinkedSlice, reader: DatasetLayout, choice: LinkFilter, *, w
 
 
 def _odd_names(texts: Iterable[str], item: LinkedSlice) -> Iterator[Multihash]:
-    """Return the hashes that are not in their canonical text form."""
+    """Yield the hashes that are not in their canonical text form."""
     for text in texts:
         try:
             name = Multihash.parse(text)

@@ -14,15 +14,15 @@ from odfpy.values import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TransferOptions:
-    """Requirements of a transfer on its source, and the choice of what it copies.
+    """Requirements on the source of a transfer, and content to copy.
 
     Attributes:
         force: whether to replace the target's chain by the source's, even if that drops blocks of the target.
-        expected_id: required id of the dataset; a target that is not empty implies it anyway. None for any.
-        seen: the source's head when last seen, None if never; without `force`, the source must not be behind it.
-        required: signers required for the source's head; records which keys are revoked or expired. None for none.
+        expected_id: required id of the dataset, None for any; it must also be the id of an existing target.
+        seen: the last seen head of the source, None if never seen; without `force`, the source must not be behind it.
+        required: required signers of the source's head, None for none; records revoked and expired keys.
         clock: current time; blocks must not be far ahead of it. None for no check.
-        files: which linked objects to transfer.
+        files: linked objects to transfer.
     """
 
     force: bool = False
@@ -34,4 +34,4 @@ class TransferOptions:
 
 
 DEFAULTS: Final = TransferOptions()
-"""Fast-forwards only; all linked objects."""
+"""Fast-forwards only, with all linked objects."""

@@ -1,9 +1,8 @@
-"""Signatures are transferred together with their blocks: a step of a transfer (see `transfer.simple`).
+"""Signatures of blocks, which are transferred together with their blocks; a step of a transfer (see `transfer.simple`).
 
-They are read and verified first, whoever has made them: a forged one aborts the transfer before anything else. They are
-written last, just before the head moves: a failed transfer leaves the signatures of the head unchanged.
-
-Revocations of the signers' keys are transferred, too, even if nothing else is new.
+They are first read and verified: a forged one aborts the transfer before anything is copied. They are written last,
+just before the head moves: a failed transfer leaves the signatures of the head unchanged. Revocations of the signers'
+keys are transferred, too, even if nothing else is new.
 """
 
 from __future__ import annotations
@@ -47,19 +46,19 @@ _MAX_SIGNERS: Final = 100
 
 @dataclass(frozen=True, slots=True)
 class CollectedSignatures:
-    """The verified signatures of some blocks.
+    """The verified signatures of blocks.
 
     Attributes:
         report: signers of the blocks.
     """
 
     report: SignatureReport = field(default_factory=SignatureReport)
-    _revocations: tuple[KeyRevocation, ...] = ()  # what the source states about the signers' keys
+    _revocations: tuple[KeyRevocation, ...] = ()  # statements of the source about the signers' keys
     _blocks: tuple[SignedBlock, ...] = ()
     _head: SignedBlock | None = None
 
     def store(self, target: DatasetLayout) -> None:
-        """Write them to a dataset, if it can store signatures; its head is about to move to the last of the blocks."""
+        """Write the signatures to a dataset, if supported; its head must move to the last block next."""
         if target.side is None:
             return
         revocations.add(target.side, self._revocations)
@@ -76,28 +75,28 @@ def collect_signatures(
     target: DatasetLayout | None = None,
     head: HashedBlock | None = None,
 ) -> CollectedSignatures:
-    """Read and verify the existing signatures of some blocks.
+    """Read and verify the existing signatures of blocks.
 
     Args:
-        source: the dataset that has them; it is not trusted.
-        blocks: validated blocks, oldest first; the last one is the source's head. None where the source is
-            behind the target, and overwrites it.
+        source: the dataset with the signatures; it is not trusted.
+        blocks: validated blocks, oldest first; the last one is the source's head. Empty if the source is behind the
+            target, and overwrites it.
         dataset_id: id of the dataset.
-        required: signers required for the last block, and keys known to be revoked or expired; other such keys are
-            added, even if blocks are then rejected.
-        target: the dataset that gets them; has the blocks before them.
-        head: the source's head; where it is behind the target, this is the block that must be signed as required, and
-            whose signatures are collected.
+        required: required signers of the last block, and known revoked and expired keys; newly found ones are added,
+            even if blocks are then rejected.
+        target: the target dataset, with the preceding blocks.
+        head: the source's head, which must be signed as required if `blocks` is empty; its signatures are then
+            collected.
 
     Raises:
-        ForgedSignature, MalformedSignature: the message names block and file.
-        RevokedKey: a block is signed with a key that was revoked or expired.
-        NotSigned: `required` is not fulfilled.
+        ForgedSignature, MalformedSignature: a signature is invalid; the message names block and file.
+        RevokedKey: a block is signed with a revoked or expired key.
+        NotSigned: a required signature is missing.
     """
     if not blocks:
         if head is None:
             return CollectedSignatures()
-        # The signature of the target's head would name a block that it drops, and a repair would go there again.
+        # The signature of the target's head would name a dropped block, to which a repair would move the head back.
         return replace(collect_signatures(source, [head], dataset_id, required, target), report=SignatureReport())
     side = source.side if source.side is not None and has_signatures(source.side) else None
     newest = blocks[-1]
@@ -154,15 +153,15 @@ def _revoked(
 def carry_revocations(
     source: DatasetLayout, target: DatasetLayout, head: Multihash, required: RequiredSigners | None = None
 ) -> None:
-    """Transfer statements about the keys that have signed a head, between two datasets with the same blocks.
+    """Transfer statements about the keys that have signed a head between datasets with the same blocks.
 
-    One of the two is local, and has been checked. Errors here do not fail the transfer.
+    One of the two is local and verified. Errors here do not make the transfer fail.
 
     Args:
-        source: the dataset that has the statements.
-        target: the dataset that gets them.
-        head: the head of both.
-        required: records which keys are revoked or expired.
+        source: the dataset with the statements.
+        target: the dataset that receives them.
+        head: hash of the head of both.
+        required: records revoked and expired keys.
     """
     statements: tuple[KeyRevocation, ...] = ()
     local_side = next((layout.side for layout in (target, source) if isinstance(layout.side, LocalSideFiles)), None)
@@ -181,9 +180,9 @@ def _learn_revocations(required: RequiredSigners | None, statements: tuple[KeyRe
 
 
 def _keys_to_ask(side: SideFiles | None, signers: Sequence[ActorId]) -> list[ActorId]:
-    """Return the keys to query a remote for: all that it has statements about, if that can be listed; else the signers.
+    """Return the keys to query for statements: all keys that have any, if they can be listed; otherwise the signers.
 
-    Those of the newest blocks come first. The number is limited: a remote that lists too many keys could as well
+    Signers of the newest blocks come first. The number is limited: a remote that lists too many keys could as well
     withhold its statements.
     """
     if not isinstance(side, LocalSideFiles):

@@ -1,7 +1,7 @@
 """Transfer of a dataset between two locations (ODF specification, "Simple Transfer Protocol", RFC-007).
 
-Pushing and pulling are the same: blocks and files are copied from a source, which is only read, to a target, whose head
-moves at the very end. Until then the target is unchanged; complete files are kept, and not transferred again next time.
+Push and pull are the same operation: blocks and files are copied from a source, which is only read, to a target, whose
+head moves at the very end. Until then, the target is unchanged; complete files are retained, and not copied again.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ from odfpy.values import dataclass
 
 
 class ForeignDataset(TransferError, code="E602"):
-    """The two locations have different datasets, by their ids."""
+    """The datasets at the two locations have different ids."""
 
 
 class HistoryRewritten(TransferError, code="E660"):
-    """A remote no longer has blocks that it had before, and that exist here."""
+    """A remote has removed blocks from its history that exist here."""
 
 
 class TransferOutcome(Enum):
@@ -56,14 +56,14 @@ class TransferResult:
         old_head: previous head of the target, None if it was empty.
         new_head: current head of the target.
         num_blocks: number of transferred blocks.
-        num_records: number of rows in them.
-        num_objects: number of data files and checkpoints copied, without those that existed already.
-        num_bytes: their total size.
-        num_dropped: number of blocks that were removed from the target's chain; only with `force`.
-        num_dropped_records: number of rows in them.
+        num_records: number of rows in these blocks.
+        num_objects: number of copied data files and checkpoints, without existing ones.
+        num_bytes: total size of these files in bytes.
+        num_dropped: number of blocks removed from the target's chain; only with `force`.
+        num_dropped_records: number of rows in these blocks.
         num_ahead: number of blocks that only the target has.
         signatures: signers of the transferred blocks, None if there were none.
-        links: the linked objects that were copied.
+        links: counts of the copied linked objects.
         behind: head of the source, if it is behind the target's.
         state: state of the chain at its new head, if known without reading the chain again.
     """
@@ -109,22 +109,22 @@ def transfer(
       8. Move the head, if it has not moved in the meantime.
 
     Args:
-        source: only read, and not trusted.
-        target: the dataset to update; the caller holds its lock, if any.
-        options: what is required of the source, and what is copied.
-        is_ours: whether the source is a workspace of this machine: its data files were checked when they arrived.
+        source: the source, which is only read, and not trusted.
+        target: the dataset to update; its lock, if any, is held by the caller.
+        options: requirements on the source, and content to copy.
+        is_ours: whether the source is a local workspace, whose data files were checked when they arrived.
         progress: called with the transferred and the total number of bytes, while files are copied.
 
     Raises:
         DatasetNotFound: the source has no head.
-        DatasetsDiverged: both have blocks that the other lacks.
-        HistoryRewritten: the source no longer has all blocks that it had.
+        DatasetsDiverged: both have blocks that the other one lacks.
+        HistoryRewritten: the source has removed blocks that it had before.
         ForeignDataset: source and target, or source and `options.expected_id`, are different datasets.
-        IntegrityError, MalformedData, ObjectNotFound: something in the source is invalid or missing; the message
-            names it.
+        IntegrityError, MalformedData, ObjectNotFound: an object of the source is invalid or missing; the message names
+            the object.
         FromTheFuture: blocks are more than a day ahead of `options.clock`.
         ForgedSignature, NotSigned: a signature is invalid, or a required one is missing.
-        RevokedKey: a block is signed with a key that was revoked or expired.
+        RevokedKey: a block is signed with a revoked or expired key.
         ConcurrentUpdate: another process has moved the target's head in the meantime.
         TransferError: the target is not writable, or the source is unreachable.
     """
@@ -143,10 +143,10 @@ def transfer(
     divergence = compare_chains(source, source_head, target, target_head)
     # 3.
     decided = resolve_divergence(divergence, source, source_head, target, target_head, options)
-    if decided is not None:  # the target has more blocks, but may lack files of the common ones
+    if decided is not None:  # the target has all blocks, but may lack files
         return replace(decided, links=copy_missing_linked_objects(source, target, source_head, options.files, progress))
     # 4.
-    # Both have the ancestor: read from a bucket, each of its blocks would cost a request.
+    # Both sides have the ancestor, but reading from a bucket would cost a request per block.
     nearer = target if isinstance(target.blocks, LocalObjectStore) else source
     base = nearer.chain.state(divergence.ancestor) if divergence.ancestor else ChainState()
     state = validate((block.hashed for block in divergence.source), base)
@@ -193,17 +193,17 @@ def transfer(
 def copy_missing_linked_objects(
     source: DatasetLayout, target: DatasetLayout, head: Multihash, files: WantedFiles, progress: BytesProgress | None
 ) -> LinkedResult:
-    """Copy the linked objects that a target lacks although it has all blocks of the source.
+    """Copy missing linked objects to a target that has all blocks of the source.
 
     Args:
         source: the dataset to copy from.
         target: the dataset to copy to.
-        head: a block that both have; files of it and its ancestors are checked.
-        files: which linked objects to transfer.
+        head: a block that both have; files of this block and its ancestors are checked.
+        files: linked objects to transfer.
         progress: called with the transferred and the total number of bytes.
 
     Raises:
-        OdfError: as in `copy_linked`.
+        OdfError: see `copy_linked`.
     """
     if not files.complete:
         return LinkedResult()
@@ -230,7 +230,7 @@ def head_of_source(source: DatasetLayout) -> Multihash:
     """Return the head of the source.
 
     Raises:
-        DatasetNotFound: it has none.
+        DatasetNotFound: the source has no head.
     """
     head = source.refs.get(HEAD)
     if head is None:
@@ -249,15 +249,15 @@ def resolve_divergence(
     target_head: Multihash | None,
     options: TransferOptions,
 ) -> TransferResult | None:
-    """Decide what to do about two different chains: a result if there is nothing to transfer, else None.
+    """Decide how to transfer between different chains; return a result if there is nothing to transfer, else None.
 
     Args:
-        divergence: common ancestor and divergence of the chains.
+        divergence: the divergence of the chains.
         source: the dataset to copy from.
-        source_head: its head.
+        source_head: head of the source.
         target: the dataset to copy to.
-        target_head: its head, None if it is new.
-        options: whether to overwrite a diverged history, and which head of the source was last seen.
+        target_head: head of the target, None if it is new.
+        options: whether to overwrite a diverged history, and the last seen head of the source.
 
     Raises:
         DatasetsDiverged, HistoryRewritten, ForeignDataset: see `transfer`.

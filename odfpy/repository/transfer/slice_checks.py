@@ -1,4 +1,4 @@
-"""Received slices: checks that their footers match their blocks, before they are read."""
+"""Checks of received slices: their footers must match their blocks, before rows are read."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ _ASK = "Ask the publisher of the dataset for the reason; nothing of it was copie
 def check_slices(
     blocks: Iterable[HashedBlock], base: ChainState, layout: DatasetLayout, received: Collection[Multihash] = ()
 ) -> None:
-    """Check the footers of the slices of some blocks, where they are on this machine.
+    """Check the footers of the slices of blocks, as far as the files are local.
 
-    A file that is not Parquet at all is not checked: readers will reject it.
+    Files that are not Parquet are not checked: readers reject them.
 
     Args:
         blocks: consecutive blocks, oldest first.
-        base: state of the chain before the first of them.
-        layout: the dataset that has their files.
-        received: newly received files; rejected ones are removed.
+        base: state of the chain before these blocks.
+        layout: the dataset with the files.
+        received: newly received files; invalid ones are removed.
 
     Raises:
         IntegrityError: a footer contradicts its block, or is invalid; the message names block and file.

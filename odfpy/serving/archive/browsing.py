@@ -72,24 +72,26 @@ def names(
     if known is not None:
         return known
     index, whats = served.archive.index, words(what or ())
-    found = _together(name for one in whats for name in index.names(one)) if whats else index.names()
-    fitting = [one for one in found if search.strip().lower() in one.name]
-    tree = [_name_tree(one) for one in fitting[offset : offset + limit]]
+    summaries = _together(name for what in whats for name in index.names(what)) if whats else index.names()
+    fitting = [summary for summary in summaries if search.strip().lower() in summary.name]
+    tree = [_name_tree(summary) for summary in fitting[offset : offset + limit]]
     return reply(request, tree, tag, {TOTAL: str(len(fitting))})
 
 
 def _together(names: Iterable[NameSummary]) -> list[NameSummary]:
     """Merge lists of names, each name once, in order."""
-    found: dict[str, NameSummary] = {}
-    for one in names:
-        old = found.get(one.name, one)
-        count = one.count if old is one else old.count + one.count
-        found[one.name] = NameSummary(one.name, count, min(old.first, one.first), max(old.last, one.last))
-    return [found[name] for name in sorted(found)]
+    merged: dict[str, NameSummary] = {}
+    for summary in names:
+        earlier = merged.get(summary.name, summary)
+        count = summary.count if earlier is summary else earlier.count + summary.count
+        merged[summary.name] = NameSummary(
+            summary.name, count, min(earlier.first, summary.first), max(earlier.last, summary.last)
+        )
+    return [merged[name] for name in sorted(merged)]
 
 
-def _name_tree(one: NameSummary) -> dict[str, Any]:
-    return {"name": one.name, "numFiles": one.count, "first": iso(one.first), "last": iso(one.last)}
+def _name_tree(summary: NameSummary) -> dict[str, Any]:
+    return {"name": summary.name, "numFiles": summary.count, "first": iso(summary.first), "last": iso(summary.last)}
 
 
 @router.get("/files/days", response_model=list[DayModel], responses=_ANSWERS)
@@ -133,10 +135,10 @@ def _chosen(index: SearchIndex, what: list[str] | None) -> tuple[str, ...]:
     given = words(what or ())
     if given:
         return given
-    found = tuple(entry.name for entry in index.names())
-    if len(found) > MAX_NAMES:
-        raise UsageError(f"The archive has {len(found)} names of files: choose one", hint="Say what: `what=...`.")
-    return found
+    names = tuple(entry.name for entry in index.names())
+    if len(names) > MAX_NAMES:
+        raise UsageError(f"The archive has {len(names)} names of files: choose one", hint="Say what: `what=...`.")
+    return names
 
 
 @router.get("/files", response_model=FilesModel, responses=answers(400, 401, 404, 422))
@@ -191,15 +193,15 @@ async def summary(request: Request, caller: AnyCaller, served: ReadableArchive) 
             return known
         engines = request.app.state.engines.get(caller)
         tally = tallies.get(dataset, engines, control)
-        found = served.archive.index.names()
+        summaries = served.archive.index.names()
         return reply(
             request,
             SummaryModel(
                 numFiles=tally.count,
                 size=tally.size,
-                numNames=len(found),
-                first=iso(min((one.first for one in found), default=None)),
-                last=iso(max((one.last for one in found), default=None)),
+                numNames=len(summaries),
+                first=iso(min((summary.first for summary in summaries), default=None)),
+                last=iso(max((summary.last for summary in summaries), default=None)),
             ).model_dump(),
             tag,
         )

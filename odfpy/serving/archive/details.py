@@ -74,8 +74,8 @@ async def details(request: Request, caller: AnyCaller, served: ReadableArchive, 
             },
         )
 
-    found: Response = await request.app.state.gate.run(request, caller, work)
-    return found
+    response: Response = await request.app.state.gate.run(request, caller, work)
+    return response
 
 
 def location_of(archive: LocalArchive, record: FileRecord) -> str:
@@ -153,8 +153,8 @@ async def check(request: Request, caller: AnyCaller, served: ReadableArchive, id
                 )
             return reply(request, _checked(served.archive, record, control))
 
-    found: Response = await request.app.state.gate.run(request, caller, work)
-    return found
+    response: Response = await request.app.state.gate.run(request, caller, work)
+    return response
 
 
 def _checked(archive: LocalArchive, record: FileRecord, control: CancellationToken) -> dict[str, Any]:
@@ -167,9 +167,9 @@ def _checked(archive: LocalArchive, record: FileRecord, control: CancellationTok
             long.update(piece)
             short.update(piece)
             count += len(piece)
-    found = Multihash(record.object.code, long.digest())
-    is_right = found == record.object and short.hexdigest() == record.hash and count == record.size
-    return {"ok": is_right, "size": count, "object": str(found), "hash": short.hexdigest()}
+    actual = Multihash(record.object.code, long.digest())
+    is_right = actual == record.object and short.hexdigest() == record.hash and count == record.size
+    return {"ok": is_right, "size": count, "object": str(actual), "hash": short.hexdigest()}
 
 
 @router.get(

@@ -44,17 +44,17 @@ def slices_with(dataset: StoredDataset, offsets: Sequence[int]) -> list[SliceOfB
     Raises:
         IntegrityError: no block contains one of them.
     """
-    found: dict[int, SliceOfBlock] = {}
+    by_offset: dict[int, SliceOfBlock] = {}
     missing = set(offsets)
     for block in dataset.chain.iter_blocks():
         data = new_data_of(block.block.event)
         if data is None:
             continue
-        here = {at for at in missing if data.offset_interval.start <= at <= data.offset_interval.end}
-        found |= dict.fromkeys(here, SliceOfBlock(block, data))
-        missing -= here
+        in_slice = {at for at in missing if data.offset_interval.start <= at <= data.offset_interval.end}
+        by_offset |= dict.fromkeys(in_slice, SliceOfBlock(block, data))
+        missing -= in_slice
         if not missing:
-            return [found[at] for at in offsets]
+            return [by_offset[at] for at in offsets]
     raise IntegrityError(f"No block of {dataset.handle} has row {min(missing)}", hint="`odf verify` names the damage.")
 
 
@@ -93,13 +93,13 @@ def versions_of(
     Raises:
         IntegrityError: the rows belong to another file.
     """
-    found = [
+    versions = [
         RecordedVersion(record, at, part.block)
         for record, part, at in zip(records_of(rows), slices, offsets, strict=True)
     ]
-    if any(version.record.id != id for version in found):
+    if any(version.record.id != id for version in versions):
         raise IntegrityError(f"The search index says that rows are about {id}, which are not", hint="Remove the cache.")
-    return found
+    return versions
 
 
 def changed_fields(before: FileRecord, after: FileRecord) -> list[str]:

@@ -87,12 +87,12 @@ async def preview(request: Request, caller: AnyCaller, served: ReadableArchive, 
             head, detected = _look(served.archive, record, MAX_TEXT)
         if detected.kind is FileKind.PARQUET and head.packing is None:
             folder = registry_of(request).storages[0].run
-            found = _of_parquet(served.archive, record, folder, control)
+            preview = _of_parquet(served.archive, record, folder, control)
         else:
-            found = _of_beginning(head, detected)
+            preview = _of_beginning(head, detected)
             if detected.kind is FileKind.PICTURE and _is_too_large(record, head, detected):
-                found |= _nothing("The picture is too large for a page; download it to look at it")
-        return reply(request, PreviewModel(**found).model_dump())
+                preview |= _nothing("The picture is too large for a page; download it to look at it")
+        return reply(request, PreviewModel(**preview).model_dump())
 
     answer: Response = await request.app.state.gate.run(request, caller, work)
     return answer
@@ -107,11 +107,11 @@ def picture(served: ReadableArchive, id: FileId) -> Response:  # noqa: A002 - th
     """Return a picture: PNG, JPEG, GIF, WebP, or SVG with scripts disabled. 404 for other or withdrawn files."""
     with refused_with_codes():
         record = served.archive.get(id)
-        begun, told = _look(served.archive, record, MAX_PICTURE)
-    problem = _problem_of_picture(begun, told)
-    if told.media_type is None or problem is not None:
+        head, detected = _look(served.archive, record, MAX_PICTURE)
+    problem = _problem_of_picture(head, detected)
+    if detected.media_type is None or problem is not None:
         raise Refused(404, problem or "The file is not a picture")
-    return Response(begun.data, media_type=told.media_type, headers=_PICTURE_HEADERS)
+    return Response(head.data, media_type=detected.media_type, headers=_PICTURE_HEADERS)
 
 
 def _look(archive: LocalArchive, record: FileRecord, most: int) -> tuple[FileHead, DetectedKind]:
@@ -150,14 +150,14 @@ def _problem_of_picture(head: FileHead, detected: DetectedKind) -> str | None:
 
 
 def _of_beginning(head: FileHead, detected: DetectedKind) -> dict[str, Any]:
-    found: dict[str, Any] = {"kind": detected.kind.value, "packing": head.packing, "isWhole": head.is_whole}
+    preview: dict[str, Any] = {"kind": detected.kind.value, "packing": head.packing, "isWhole": head.is_whole}
     if head.problem is not None:
-        found["problem"] = f"It cannot be unpacked: {head.problem}"
+        preview["problem"] = f"It cannot be unpacked: {head.problem}"
     match detected.kind:
         case FileKind.DELIMITED | FileKind.TEXT | FileKind.DRAWING:
             text = text_of(head.data, detected.encoding or "utf-8")
             rows = first_rows(text, is_whole=head.is_whole) if detected.kind is FileKind.DELIMITED else None
-            found |= (
+            preview |= (
                 {"kind": "text", "text": text}
                 if rows is None
                 else {
@@ -169,16 +169,16 @@ def _of_beginning(head: FileHead, detected: DetectedKind) -> dict[str, Any]:
                 }
             )
             if detected.kind is FileKind.DRAWING:
-                found["kind"] = detected.kind.value
+                preview["kind"] = detected.kind.value
         case FileKind.BYTES | FileKind.PARQUET:  # Parquet that was compressed again
-            found |= {
+            preview |= {
                 "kind": FileKind.BYTES.value,
                 "text": hexadecimal(head.data[:_MAX_BYTES]),
                 "isWhole": head.is_whole and len(head.data) <= _MAX_BYTES,
             }
         case FileKind.PICTURE:
             pass
-    return found
+    return preview
 
 
 def hexadecimal(data: bytes) -> str:
@@ -235,13 +235,13 @@ def _file_of(archive: LocalArchive, record: FileRecord, scratch: Path) -> Path |
 
 def _first_rows_of(path: Path, control: CancellationToken) -> tuple[pa.Table, int]:
     """Return the first rows of a Parquet file in the displayed columns, and the total number of columns."""
-    whole = _asked("select * from file limit 0", path, control)
-    names = whole.column_names[:MAX_COLUMNS]
-    if not names or len(set(whole.column_names)) < len(whole.column_names):
-        return whole.select(list(range(len(names)))), whole.num_columns
+    no_rows = _asked("select * from file limit 0", path, control)
+    names = no_rows.column_names[:MAX_COLUMNS]
+    if not names or len(set(no_rows.column_names)) < len(no_rows.column_names):
+        return no_rows.select(list(range(len(names)))), no_rows.num_columns
     chosen = ", ".join('"' + name.replace('"', '""') + '"' for name in names)
     query = f"select {chosen} from file limit {MAX_ROWS + 1}"  # noqa: S608 - quoted, and the process reads nothing else
-    return _asked(query, path, control), whole.num_columns
+    return _asked(query, path, control), no_rows.num_columns
 
 
 def _asked(query: str, path: Path, control: CancellationToken) -> pa.Table:

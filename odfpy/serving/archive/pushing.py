@@ -44,13 +44,13 @@ class Pushing:
         return [self._tree(result) for result in results]
 
     def _push(self, trees: Sequence[Any]) -> list[Pushed]:
-        files, found = [], []
+        files, outcomes = [], []
         with self._served.scratch() as scratch:
             for number, tree in enumerate(trees):
                 new, outcome = self._looked_at(tree, number, scratch)
                 files.append(new)
-                found.append(outcome)
-            return self._served.archive.push_prepared(files, found, scratch)
+                outcomes.append(outcome)
+            return self._served.archive.push_prepared(files, outcomes, scratch)
 
     def _looked_at(self, tree: Any, number: int, scratch: Path) -> tuple[NewFile, PreparedFile | OdfError]:
         new = NewFile(file=Path(f"record {number}"), what="", where="")
@@ -108,7 +108,9 @@ def new_file(tree: Any, number: int) -> tuple[NewFile, int | None]:
     try:
         model = NewRecordModel.model_validate(tree)
     except ValidationError as error:
-        problems = [f"{'.'.join(map(str, one['loc'])) or 'it'}: {one['msg']}" for one in error.errors()[:20]]
+        problems = [
+            f"{'.'.join(map(str, problem['loc'])) or 'it'}: {problem['msg']}" for problem in error.errors()[:20]
+        ]
         raise RecordRefused(f"record {number}", problems) from error
     name = object_name(model.object)
     if name is None:

@@ -202,6 +202,6 @@ def latest_data(
     request: Request, served: ReadableArchive, what: _What, where: _Where, lookback: _Lookback = None
 ) -> Response:
     """Return the bytes of the file with the latest start time for a what and where."""
-    found = _latest(served, what, where, lookback)
+    record = _latest(served, what, where, lookback)
     with as_refusals():
-        return content_response(request, served.archive, found)
+        return content_response(request, served.archive, record)

@@ -123,7 +123,7 @@ class Archives:
         known = self._open.get(dataset.folder)
         if known is None or known.name != str(dataset.handle):  # it may have been renamed
             root = dataset.workspace_folder.root
-            workspace = next(one for one in self.workspaces if one.storage.root == root)
+            workspace = next(candidate for candidate in self.workspaces if candidate.storage.root == root)
             known = LocalArchive(workspace, dataset, asks_elsewhere=False)
             self._open[dataset.folder] = known
         return known
@@ -152,7 +152,7 @@ class Archives:
         """Return all archives of the server; cached briefly, since checking ten thousand datasets takes a second."""
         now = time.monotonic()
         if self._all is None or now - self._all[0] > _FRESH:
-            self._all = (now, [one for one in self.registry.refresh() if self._is_archive(one)])
+            self._all = (now, [candidate for candidate in self.registry.refresh() if self._is_archive(candidate)])
         return [dataset.reloaded() for dataset in self._all[1]]
 
     def sweep(self) -> None:
@@ -176,9 +176,9 @@ class Archives:
 
 def archives_of(connection: HTTPConnection) -> Archives:
     """Return the archives of the server."""
-    found = connection.app.state.archives
-    assert isinstance(found, Archives)  # noqa: S101 - set by `create_app`
-    return found
+    archives = connection.app.state.archives
+    assert isinstance(archives, Archives)  # noqa: S101 - set by `create_app`
+    return archives
 
 
 def readable_archive(request: Request, caller: AnyCaller) -> ServedArchive:
@@ -231,10 +231,10 @@ def _at_the_root(connection: HTTPConnection, caller: Caller) -> StoredDataset:
     name = archives.named()
     if name is not None:
         named = registry_of(connection).find(name)
-        found = [] if named is None else [named]
+        candidates = [] if named is None else [named]
     else:
-        found = archives.all()
-    shown = [dataset for dataset in found if is_readable(dataset, caller)]
+        candidates = archives.all()
+    shown = [dataset for dataset in candidates if is_readable(dataset, caller)]
     if len(shown) == 1:
         return shown[0]
     if shown:

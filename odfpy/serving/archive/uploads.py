@@ -139,11 +139,11 @@ class Uploads:
         with self._writing(name) as file:
             if self.path(name).exists():
                 return self.progress(name)
-            here = os.fstat(file.fileno()).st_size
-            if here != offset:
-                raise WrongOffset(f"{here} bytes of {name} are here, {offset} were expected")
-            long, short = self._hashers(name, file, here)
-            count = self._receive(name, file, source, (long, short), here)
+            size = os.fstat(file.fileno()).st_size
+            if size != offset:
+                raise WrongOffset(f"{size} bytes of {name} are here, {offset} were expected")
+            long, short = self._hashers(name, file, size)
+            count = self._receive(name, file, source, (long, short), size)
             if not is_last:
                 self._remember(name, file, long, short)
                 return Progressed(count, is_complete=False)
@@ -251,12 +251,12 @@ class Uploads:
                         part.unlink()  # nothing was received
                 return
 
-    def _hashers(self, name: Multihash, file: FileIO, here: int) -> tuple[Hasher, Hasher]:
+    def _hashers(self, name: Multihash, file: FileIO, size: int) -> tuple[Hasher, Hasher]:
         """Return hashers over the received bytes: those of the previous request, or computed anew."""
         with self._lock:
             known = self._running.pop(name, None)
         if known is not None and known[0] == _state_of(file):
-            file.seek(here)
+            file.seek(size)
             return known[1], known[2]
         long, short = name.algorithm.hasher(), hashlib.blake2b(digest_size=16)
         file.seek(0)
@@ -295,10 +295,10 @@ class Uploads:
 
     def _finish(self, name: Multihash, file: FileIO, digest: bytes) -> None:
         """Rename a complete file to its final name."""
-        found = Multihash(name.code, digest)
-        if found != name:
+        actual = Multihash(name.code, digest)
+        if actual != name:
             self._part(name).unlink()
-            raise WrongContent(f"These are not the bytes of {name}: they have the hash {found}")
+            raise WrongContent(f"These are not the bytes of {name}: they have the hash {actual}")
         try:
             # Renamed after the content is flushed: the name proves that the bytes were verified, even after a power
             # failure.
@@ -322,8 +322,8 @@ class Uploads:
 
 
 def _state_of(file: FileIO) -> _State:
-    found = os.fstat(file.fileno())
-    return found.st_ino, found.st_size, found.st_mtime_ns
+    status = os.fstat(file.fileno())
+    return status.st_ino, status.st_size, status.st_mtime_ns
 
 
 def _cannot_write(error: OSError) -> CannotCopy:

@@ -71,8 +71,11 @@ class Caller:
     def renewed(self) -> Caller | None:
         """Return the caller with current grants, None if the token was revoked or has expired."""
         if self.granting is not None:
-            found = find_principal(self.text, self.granting)
-            return None if found is None else replace(self, datasets=found[1], since=time.monotonic())
+            known = find_principal(self.text, self.granting)
+            if known is None:
+                return None
+            _, datasets = known
+            return replace(self, datasets=datasets, since=time.monotonic())
         is_known = self.storage is not None and Tokens(self.storage.odf).find(self.text) is not None
         return self if is_known else None
 
@@ -148,11 +151,11 @@ async def caller(connection: HTTPConnection, text: _Text) -> Caller:
     """
     if text is None:
         return Caller()
-    found = await run_in_threadpool(find_caller, text, registry_of(connection).storages)
-    if found is None or found.token is None:
+    authenticated = await run_in_threadpool(find_caller, text, registry_of(connection).storages)
+    if authenticated is None or authenticated.token is None:
         raise unauthorized_error("Unknown or expired access token")
-    connection.scope.setdefault("state", {})["token_name"] = found.token.name
-    return found
+    connection.scope.setdefault("state", {})["token_name"] = authenticated.token.name
+    return authenticated
 
 
 def find_caller(text: str, storages: Sequence[Storage]) -> Caller | None:
@@ -165,8 +168,8 @@ def find_caller(text: str, storages: Sequence[Storage]) -> Caller | None:
         known = find_principal(text, storage)
         if known is not None:
             who, datasets = known
-            made = who.created_at or Timestamp(0)
-            return Caller(AccessToken(who.name, Scope.READ, made), None, text, datasets, time.monotonic(), storage)
+            created = who.created_at or Timestamp(0)
+            return Caller(AccessToken(who.name, Scope.READ, created), None, text, datasets, time.monotonic(), storage)
     return None
 
 

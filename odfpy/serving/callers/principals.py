@@ -29,10 +29,10 @@ def sharing_of(storage: Storage) -> Sharing | None:
         SharingDatabaseError: their database cannot be used.
     """
     with _LOCK:
-        found = _OPENED.get(storage.root)
-    if found is None and _database(storage) is None and not (storage.odf / "sharing.db").exists():
+        sharing = _OPENED.get(storage.root)
+    if sharing is None and _database(storage) is None and not (storage.odf / "sharing.db").exists():
         return None
-    return found or opened_sharing(storage)
+    return sharing or opened_sharing(storage)
 
 
 def opened_sharing(storage: Storage) -> Sharing:
@@ -42,12 +42,12 @@ def opened_sharing(storage: Storage) -> Sharing:
         SharingDatabaseError: their database cannot be used.
     """
     with _LOCK:
-        found = _OPENED.get(storage.root)
-        if found is None:
+        sharing = _OPENED.get(storage.root)
+        if sharing is None:
             from odfpy.sharing.sharing import Sharing
 
-            found = _OPENED[storage.root] = Sharing.of_workspace(storage.odf, _database(storage))
-        return found
+            sharing = _OPENED[storage.root] = Sharing.of_workspace(storage.odf, _database(storage))
+        return sharing
 
 
 def find_principal(text: str, storage: Storage) -> tuple[Principal, frozenset[str]] | None:
@@ -55,10 +55,10 @@ def find_principal(text: str, storage: Storage) -> tuple[Principal, frozenset[st
     token.
     """
     sharing = sharing_of(storage)
-    found = None if sharing is None else sharing.principals.find(text)
-    if sharing is None or found is None:
+    principal = None if sharing is None else sharing.principals.find(text)
+    if sharing is None or principal is None:
         return None
-    return found, sharing.whole_datasets(found)
+    return principal, sharing.whole_datasets(principal)
 
 
 def _database(storage: Storage) -> str | None:

@@ -153,7 +153,7 @@ def _walk(
 
     Also returns the known blocks at which the walk stopped, and the columns that link to objects.
     """
-    found: dict[ObjectKind | None, set[Multihash]] = {None: set()}
+    names: dict[ObjectKind | None, set[Multihash]] = {None: set()}
     met: set[Multihash] = set()
     columns: set[str] = set()
     for tip in tips:
@@ -161,14 +161,14 @@ def _walk(
             if hashed.hash in known:
                 met.add(hashed.hash)
                 break
-            if hashed.hash in found[None]:
+            if hashed.hash in names[None]:
                 break
-            found[None].add(hashed.hash)
+            names[None].add(hashed.hash)
             if isinstance(hashed.block.event, SetDataSchema):
                 columns.update(column.name for column in link_columns(hashed.block.event.schema))
             for item in objects_of_blocks([hashed]):
-                found.setdefault(item.kind, set()).add(item.name)
-    return found, met, columns
+                names.setdefault(item.kind, set()).add(item.name)
+    return names, met, columns
 
 
 class ReachableObjectsCache:

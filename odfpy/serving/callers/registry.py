@@ -30,9 +30,9 @@ class ServedRegistry:
 
     def find(self, alias: DatasetAlias) -> StoredDataset | None:
         """Return the dataset of a name, None if there is none."""
-        found = self._found
-        known = found.datasets.get(alias)
-        if known is not None and _still(known) and self._is_first(known, found.stamps):
+        listing = self._found
+        known = listing.datasets.get(alias)
+        if known is not None and _still(known) and self._is_first(known, listing.stamps):
             return known.reloaded()
         self.refresh()
         return self._found.datasets.get(alias)

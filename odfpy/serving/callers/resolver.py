@@ -42,32 +42,34 @@ class CallerResolver:
         """Implement `DatasetResolver`."""
         text, at, block = (name, "", "") if isinstance(name, DatasetId) else name.partition("@")
         ref = parse_ref(text) if isinstance(text, str) else text
-        found = self._with_id(ref) if isinstance(ref, DatasetId) else self.served.find(ref)
-        if found is None or not self.is_shown(found):
+        dataset = self._with_id(ref) if isinstance(ref, DatasetId) else self.served.find(ref)
+        if dataset is None or not self.is_shown(dataset):
             raise DatasetNotFound(f"No dataset {str(text)!r}", hint=f"{self.listing}.")
-        return found.at(self.find_block(found, block)) if at else found
+        return dataset.at(self.find_block(dataset, block)) if at else dataset
 
     def at(self, dataset: Dataset, block: Multihash) -> StoredDataset:
         """Implement `DatasetResolver`."""
-        found = self.find(dataset.handle.id)
-        self._require(found, block)
-        return found.at(block)
+        known = self.find(dataset.handle.id)
+        self._require(known, block)
+        return known.at(block)
 
     def find_block(self, dataset: Dataset, text: str) -> Multihash:
         """Implement `DatasetResolver`."""
-        found = self.find(dataset.handle.id)
-        block = find_block(found, text)
-        self._require(found, block)
+        known = self.find(dataset.handle.id)
+        block = find_block(known, text)
+        self._require(known, block)
         return block
 
     def owner(self, block: Multihash) -> str | None:
         """Implement `DatasetResolver`."""
-        return next((str(one.handle) for one in self._all() if self._has(one, block)), None)
+        return next((str(dataset.handle) for dataset in self._all() if self._has(dataset, block)), None)
 
     def names(self) -> list[str]:
         """Implement `DatasetResolver`."""
-        listed = (one for one in self.served.refresh() if self.is_meant(one))
-        return [str(one.handle) for one in listed if is_listed(one, visibility_of(one.folder), self.caller)]
+        listed = (dataset for dataset in self.served.refresh() if self.is_meant(dataset))
+        return [
+            str(dataset.handle) for dataset in listed if is_listed(dataset, visibility_of(dataset.folder), self.caller)
+        ]
 
     @property
     def listing(self) -> str:
@@ -91,20 +93,22 @@ class CallerResolver:
     def is_meant(self, dataset: StoredDataset) -> bool:
         """Return whether a dataset matches the names and patterns, regardless of permissions."""
         alias = dataset.handle.alias
-        fits = (one.matches(alias) if isinstance(one, DatasetPattern) else one == alias for one in self.only)
+        fits = (
+            allowed.matches(alias) if isinstance(allowed, DatasetPattern) else allowed == alias for allowed in self.only
+        )
         return not self.only or any(fits)
 
     def _all(self) -> list[StoredDataset]:
-        return [one for one in self.served.all() if self.is_shown(one)]
+        return [dataset for dataset in self.served.all() if self.is_shown(dataset)]
 
     def _with_id(self, dataset_id: DatasetId) -> StoredDataset | None:
         for storage in self.served.storages:
             try:
-                found = storage.get(dataset_id)
+                dataset = storage.get(dataset_id)
             except (DatasetNotFound, InvalidValue):
                 continue
-            if self.is_shown(found):
-                return found
+            if self.is_shown(dataset):
+                return dataset
         return None
 
     def _has(self, dataset: StoredDataset, block: Multihash) -> bool:

@@ -103,13 +103,13 @@ class Tokens:
                 f"Not a name of a token: {name!r}", hint="Letters, digits and . _ @ -, at most 100 of them."
             )
         text, now = new_token(), Timestamp.now()
-        made = AccessToken(name, scope, now, None if lifetime is None else end_after(now, lifetime))
+        token = AccessToken(name, scope, now, None if lifetime is None else end_after(now, lifetime))
         try:
             make_folder(self._folder)
             self._folder.chmod(0o700)
             with locked_folder(self._folder):  # of two concurrent calls with the same name, one succeeds
                 self._require_new(name)
-                save_document(self._path(text), "AccessToken", made)
+                save_document(self._path(text), "AccessToken", token)
         except OSError as error:
             raise OdfError(f"Cannot write {self._folder}: {error.strerror}") from error
         return text
@@ -142,12 +142,12 @@ class Tokens:
         Raises:
             TokenNotFound: it does not exist; the message suggests a similar name.
         """
-        found = list(self._all())
-        for path, token in found:
+        stored = list(self._all())
+        for path, token in stored:
             if token.name == name:
                 path.unlink(missing_ok=True)
                 return token
-        names = [token.name for _, token in found]
+        names = [token.name for _, token in stored]
         raise TokenNotFound(
             f"No access token is called {name!r}",
             hint=did_you_mean(name, names, otherwise="`odf token list` shows them."),

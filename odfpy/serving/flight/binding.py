@@ -29,11 +29,11 @@ def bound_values(reader: Any) -> tuple[Any, ...]:
         FlightSqlError: they are not one row of simple values.
     """
     check_types(as_arrow(lambda: reader.schema, _WHAT))
-    found: tuple[Any, ...] | None = None
+    values: tuple[Any, ...] | None = None
     while (batch := _next(reader)) is not None:
         if batch.num_rows:
-            found = values_of(batch, is_first=found is None)
-    return found or ()
+            values = values_of(batch, is_first=values is None)
+    return values or ()
 
 
 def _next(reader: Any) -> pa.RecordBatch | None:

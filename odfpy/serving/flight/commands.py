@@ -16,19 +16,19 @@ CLOSED: Final = 1
 _WRITING: Final = ("BeginTransaction", "EndTransaction", "BeginSavepoint", "EndSavepoint")
 
 
-def expect(found: Any, name: str) -> Any:
+def expect(message: Any, name: str) -> Any:
     """Return the message, if it has the expected type.
 
     Args:
-        found: the message.
+        message: the message.
         name: name of the expected type.
 
     Raises:
         WrongMessage: it has another type.
     """
-    if name_of(found) != name:
-        raise WrongMessage(f"A {name} is expected, not a {name_of(found)}")
-    return found
+    if name_of(message) != name:
+        raise WrongMessage(f"A {name} is expected, not a {name_of(message)}")
+    return message
 
 
 def refuse_transaction(request: Any) -> None:

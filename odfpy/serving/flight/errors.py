@@ -149,11 +149,11 @@ def as_flight(error: BaseException) -> Exception:
     """Return the client's view of an error; server errors are logged, and reported without details."""
     status, text = fl.FlightInternalError, "Internal error; the server's log has the details"
     if isinstance(error, OdfError):
-        found = next((one for kind, one in _STATUSES if isinstance(error, kind)), status)
+        exact_status = next((flight_error for kind, flight_error in _STATUSES if isinstance(error, kind)), status)
         if type(error) is EngineError:  # the data does not match the query
-            found = InvalidArgument
-        if found is not status:
-            status, text = found, _sentence(error)
+            exact_status = InvalidArgument
+        if exact_status is not status:
+            status, text = exact_status, _sentence(error)
         else:
             log("failed", level=logging.ERROR, code=error.code, problem=error.message)
             text = f"{text} [{error.code}]"

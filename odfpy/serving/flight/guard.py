@@ -179,18 +179,18 @@ class _Client(asyncio.Protocol):
 
     def over(self, stream: int) -> None:
         """End a call."""
-        found = self._open.pop(stream, None)
-        if found is not None:
-            self._forget(found)
+        call = self._open.pop(stream, None)
+        if call is not None:
+            self._forget(call)
 
     def _leave(self, stream: int) -> None:
         """Handle a stream that the client resets; the server may still be busy as long as it lets calls wait."""
-        found = self._open.pop(stream, None)
-        if found is not None:
-            self._loop.call_later(self._rules.settings.patience, self._forget, found)
+        call = self._open.pop(stream, None)
+        if call is not None:
+            self._loop.call_later(self._rules.settings.patience, self._forget, call)
 
-    def _forget(self, found: _Open) -> None:
-        found.held.release()
+    def _forget(self, call: _Open) -> None:
+        call.held.release()
         self._rules.calls[self.address] -= 1
         if not self._rules.calls[self.address]:
             del self._rules.calls[self.address]
@@ -201,7 +201,7 @@ class _Client(asyncio.Protocol):
         late = self._loop.time() - patience
         if self._timer is not None and self._server is None:
             self.end("nothing has come")
-        elif any(one.heard < late and not one.call.is_said for one in self._open.values()):
+        elif any(open_call.heard < late and not open_call.call.is_said for open_call in self._open.values()):
             self.end("a call does not go on")
         else:
             self._timer = self._loop.call_later(patience / _LOOKS if self._timer else patience, self._look)
@@ -307,8 +307,8 @@ class FlightGuard:
         Raises:
             OSError: it cannot listen on that address.
         """
-        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
-        family, _, _, _, address = found[0]
+        addresses = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+        family, _, _, _, address = addresses[0]
         self._listener = socket.create_server(address[:2], family=family, backlog=settings.max_connections)
         self._listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self.port: int = self._listener.getsockname()[1]
@@ -371,10 +371,10 @@ def client_of(peer: str) -> str:
 
 
 class AcceptAnyHandshake(fl.ServerAuthHandler):  # type: ignore[misc]
-    """Accepts all handshakes: the guard, or middleware, has authenticated the caller before."""
+    """A handler that accepts all handshakes: the guard, or middleware, has authenticated the caller before."""
 
     def authenticate(self, outgoing: Any, incoming: Any) -> None:
-        """Do nothing: authentication is in headers."""
+        """Accept the handshake: authentication is in headers."""
 
     def is_valid(self, token: bytes) -> bytes:
         """Return no name."""

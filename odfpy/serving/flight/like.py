@@ -42,10 +42,10 @@ class Like:
         if at > end or not _is_at(first, name, 0) or not _is_at(last, name, end):
             return False
         for piece in middle:
-            found = next((place for place in range(at, end - len(piece) + 1) if _is_at(piece, name, place)), None)
-            if found is None:
+            position = next((place for place in range(at, end - len(piece) + 1) if _is_at(piece, name, place)), None)
+            if position is None:
                 return False
-            at = found + len(piece)
+            at = position + len(piece)
         return True
 
 
@@ -64,4 +64,4 @@ def _split(pattern: str) -> list[_Piece]:
 
 
 def _is_at(piece: _Piece, name: str, place: int) -> bool:
-    return all(one is _ANY or one == name[place + step] for step, one in enumerate(piece))
+    return all(character is _ANY or character == name[place + step] for step, character in enumerate(piece))

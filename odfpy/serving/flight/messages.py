@@ -123,7 +123,7 @@ def name_of(inner: Any) -> str:
 @cache
 def _classes() -> dict[str, type[Any]]:
     pool = DescriptorPool()
-    found = {}
+    classes = {}
     for package, text in _MESSAGES.items():
         file = FileDescriptorProto(name=f"odfpy/{package}.proto", package=package, syntax="proto3")
         for name, fields in re.findall(r"^ {4}(\w+):((?:.*\n(?: {8}.*\n)*))", text, re.MULTILINE):
@@ -131,9 +131,9 @@ def _classes() -> dict[str, type[Any]]:
             for label, kind, field_name, number in _FIELD.findall(fields):
                 _declare(declared, label, kind, field_name, int(number))
         pool.AddSerializedFile(file.SerializeToString())
-        names = [one.name for one in file.message_type]
-        found.update({name: GetMessageClass(pool.FindMessageTypeByName(f"{package}.{name}")) for name in names})
-    return found
+        names = [message.name for message in file.message_type]
+        classes.update({name: GetMessageClass(pool.FindMessageTypeByName(f"{package}.{name}")) for name in names})
+    return classes
 
 
 def _declare(declared: Any, label: str, kind: str, name: str, number: int) -> None:

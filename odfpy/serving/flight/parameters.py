@@ -27,12 +27,12 @@ _TYPES: Final = {
 """Types of cast parameters, for which clients can provide values."""
 
 
-def parameter_schema(found: QueryPlan) -> pa.Schema:
+def parameter_schema(query_plan: QueryPlan) -> pa.Schema:
     """Return the parameters of a query as columns `1`, `2` and so on: with the type of the compared operand, else text.
 
     Values of other types are accepted, too.
     """
-    return parameter_types(found.query.text, found.dialect, found.num_parameters, _columns(found))
+    return parameter_types(query_plan.query.text, query_plan.dialect, query_plan.num_parameters, _columns(query_plan))
 
 
 def parameter_types(text: str, dialect: Dialect, number: int, columns: Mapping[str, pa.DataType]) -> pa.Schema:
@@ -48,7 +48,7 @@ def parameter_types(text: str, dialect: Dialect, number: int, columns: Mapping[s
 
     if not number:
         return pa.schema([])
-    types: dict[str, pa.DataType] = {f"{_MARK}{one}": pa.string() for one in range(1, number + 1)}
+    types: dict[str, pa.DataType] = {f"{_MARK}{position}": pa.string() for position in range(1, number + 1)}
     tree = dialect.tree(with_parameters(text.rstrip().rstrip(";"), dialect, [*types]))
     for literal in tree.find_all(exp.Literal) if tree is not None else ():
         if literal.name in types:
@@ -56,8 +56,8 @@ def parameter_types(text: str, dialect: Dialect, number: int, columns: Mapping[s
     return pa.schema([pa.field(name.removeprefix(_MARK), kind) for name, kind in types.items()])
 
 
-def _columns(found: QueryPlan) -> dict[str, pa.DataType]:
-    schemas = [one.state.schema for _, one in found.tables]
+def _columns(query_plan: QueryPlan) -> dict[str, pa.DataType]:
+    schemas = [table.state.schema for _, table in query_plan.tables]
     return {field.name: field.type for schema in schemas if schema is not None for field in to_arrow(schema)}
 
 
@@ -73,28 +73,28 @@ def _type(place: exp.Literal, columns: Mapping[str, pa.DataType]) -> pa.DataType
             case exp.Connector() | exp.Not() | exp.Where() | exp.Having():
                 return pa.bool_()
         beside = [parent, *(expression for expression in parent.iter_expressions() if expression is not node)]
-        found = next((kind for one in beside if (kind := _type_of(one, columns)) is not None), None)
-        if found is not None:
-            return found
+        data_type = next((kind for sibling in beside if (kind := _type_of(sibling, columns)) is not None), None)
+        if data_type is not None:
+            return data_type
         if isinstance(parent, exp.Predicate) or not isinstance(parent, exp.Binary | exp.Unary):
             break
         node = parent
     return pa.string()
 
 
-def _type_of(one: exp.Expr, columns: Mapping[str, pa.DataType]) -> pa.DataType | None:
+def _type_of(expression: exp.Expr, columns: Mapping[str, pa.DataType]) -> pa.DataType | None:
     """Return the type of an expression that is not a parameter, where it is obvious."""
     from sqlglot import exp
 
-    match one:
+    match expression:
         case exp.Column():
-            return columns.get(one.name)
+            return columns.get(expression.name)
         case exp.Cast():
-            return _TYPES.get(one.to.this.name)
+            return _TYPES.get(expression.to.this.name)
         case exp.Boolean():
             return pa.bool_()
-        case exp.Literal() if one.is_string:
-            return None if one.name.startswith(_MARK) else pa.string()
+        case exp.Literal() if expression.is_string:
+            return None if expression.name.startswith(_MARK) else pa.string()
         case exp.Literal():
-            return pa.int64() if one.is_int else pa.float64()
+            return pa.int64() if expression.is_int else pa.float64()
     return None

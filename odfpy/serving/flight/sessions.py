@@ -179,11 +179,11 @@ class Middleware(fl.ServerMiddleware):  # type: ignore[misc]
     """
 
     def __init__(
-        self, found: FlightSession | fl.FlightUnauthenticatedError, dialect: str | None, *, is_new: bool
+        self, outcome: FlightSession | fl.FlightUnauthenticatedError, dialect: str | None, *, is_new: bool
     ) -> None:
-        self._found = found
+        self._found = outcome
         self._is_new = is_new
-        self.dialect = dialect or (found.options.get("dialect") if isinstance(found, FlightSession) else None)
+        self.dialect = dialect or (outcome.options.get("dialect") if isinstance(outcome, FlightSession) else None)
 
     @property
     def session(self) -> FlightSession:
@@ -207,7 +207,7 @@ class Middleware(fl.ServerMiddleware):  # type: ignore[misc]
 
 
 class MiddlewareFactory(fl.ServerMiddlewareFactory):  # type: ignore[misc]
-    """Authenticates every call before its handler runs."""
+    """Middleware that authenticates every call before its handler runs."""
 
     def __init__(self, sessions: Sessions) -> None:
         self._sessions = sessions

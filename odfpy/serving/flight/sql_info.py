@@ -146,7 +146,7 @@ def sql_info(wanted: set[int], dialect: str) -> pa.Table:
     union = pa.UnionArray.from_dense(
         pa.array([child for child, _ in places], pa.int8()),
         pa.array([offset for _, offset in places], pa.int32()),
-        [pa.array(found, kind) for found, kind in zip(values, _UNION.values(), strict=True)],
+        [pa.array(column, kind) for column, kind in zip(values, _UNION.values(), strict=True)],
         list(_UNION),
     )
     return pa.Table.from_arrays([pa.array(numbers, pa.uint32()), union], schema=SQL_INFO_SCHEMA)

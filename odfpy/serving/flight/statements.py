@@ -69,10 +69,10 @@ class PlannedStatement:
     def tickets(self) -> list[Ticket]:
         """Return a ticket for each part."""
         name = secrets.token_hex(16)
-        whole = Ticket(name, self.question, self.pins)
+        ticket = Ticket(name, self.question, self.pins)
         if self.parts is None:
-            return [whole]
-        return [replace(whole, skip=skip, limit=rows) for skip, rows in self.parts]
+            return [ticket]
+        return [replace(ticket, skip=skip, limit=rows) for skip, rows in self.parts]
 
 
 class Schemas:
@@ -85,15 +85,15 @@ class Schemas:
         self._lock = threading.Lock()
         self._known: OrderedDict[bytes, pa.Schema] = OrderedDict()
 
-    def get(self, found: QueryPlan, question: QueryTicket, ask: Callable[[], pa.Schema]) -> pa.Schema:
+    def get(self, query_plan: QueryPlan, question: QueryTicket, ask: Callable[[], pa.Schema]) -> pa.Schema:
         """Return the columns of the answer to a question.
 
         Args:
-            found: the query and the blocks it reads.
+            query_plan: the query and the blocks it reads.
             question: the question.
             ask: determines them. Exceptions are propagated.
         """
-        blocks = "".join(f"{one.input.id} {one.head}\n" for _, one in found.tables)
+        blocks = "".join(f"{table.input.id} {table.head}\n" for _, table in query_plan.tables)
         key = hashlib.sha256(Ticket(blocks, question).to_bytes()).digest()
         with self._lock:
             schema = self._known.pop(key, None)
@@ -124,26 +124,30 @@ def plan_answer(service: QueryService, question: QueryTicket, schemas: Schemas) 
         parameters=question.parameters,
         text_limits=OF_STRANGERS,
     )
-    found = plan(service.resolver, query, is_bound=False)
-    pins = {one.input.id: one.head for reference, one in found.tables if "@" not in reference.dataset}
-    is_plain = found.path == "slices" and not found.is_explained and found.columns is not None
-    schema = found.columns if is_plain else schemas.get(found, question, lambda: service.prepare(query).schema)
-    return PlannedStatement(question, schema, parameter_schema(found), pins, parts_of(found) if is_plain else None)
+    query_plan = plan(service.resolver, query, is_bound=False)
+    pins = {table.input.id: table.head for reference, table in query_plan.tables if "@" not in reference.dataset}
+    is_plain = query_plan.path == "slices" and not query_plan.is_explained and query_plan.columns is not None
+    schema = (
+        query_plan.columns if is_plain else schemas.get(query_plan, question, lambda: service.prepare(query).schema)
+    )
+    return PlannedStatement(
+        question, schema, parameter_schema(query_plan), pins, parts_of(query_plan) if is_plain else None
+    )
 
 
-def parts_of(found: QueryPlan) -> tuple[tuple[int, int], ...] | None:
+def parts_of(query_plan: QueryPlan) -> tuple[tuple[int, int], ...] | None:
     """Divide the rows of a plain scan into parts, each of complete slices except for the first and the last.
 
     Returns:
         for each part, the rows before it and the rows in it; None for one that has to be read from its end.
     """
-    simple, (scan,) = found.simple, found.scans
+    simple, (scan,) = query_plan.simple, query_plan.scans
     if simple is None or simple.descending:
         return None
     first, last = simple.rows(scan.cut.num_rows, 0, None)
     if last < first:
         return ((0, 0),)
-    ends = [one.data.offset_interval.end for one in scan.slices]
+    ends = [slice_.data.offset_interval.end for slice_ in scan.slices]
     return tuple(cut_rows(first, last, ends))
 
 
@@ -238,13 +242,13 @@ class Statements:
     def close_all(self, sessions: Collection[str]) -> None:
         """Remove the statements of some sessions."""
         with self._lock:
-            for handle in [key for key, one in self._known.items() if one.session in sessions]:
+            for handle in [key for key, statement in self._known.items() if statement.session in sessions]:
                 self._drop(handle)
 
     def _put(self, handle: bytes, statement: Statement) -> None:
         who = statement.who
         while self._sizes[who] and self._sizes[who] + statement.size > self._most_bytes_each:
-            self._drop(next(key for key, one in self._known.items() if one.who == who))
+            self._drop(next(key for key, prepared in self._known.items() if prepared.who == who))
         while self._known and (
             len(self._known) >= _MAX_STATEMENTS or self._sizes.total() + statement.size > self._most_bytes
         ):

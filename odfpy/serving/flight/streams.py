@@ -99,15 +99,15 @@ class RunningQueries:
             self._cancelled[name] = None
             if len(self._cancelled) > _CANCELLED_REMEMBERED:
                 self._cancelled.popitem(last=False)
-            found = [control for control, known in self._open.items() if known == name]
-        for control in found:
+            controls = [control for control, known in self._open.items() if known == name]
+        for control in controls:
             control.cancel()
 
     def stop(self) -> None:
         """Stop all queries."""
         with self._lock:
-            found = [*self._open]
-        for control in found:
+            controls = [*self._open]
+        for control in controls:
             control.cancel()
 
     def __len__(self) -> int:
@@ -161,12 +161,12 @@ class CallBatches:
         """
         try:
             with as_client_errors():
-                found = next(self._left, None)
-                while found is None:
+                batch = next(self._left, None)
+                while batch is None:
                     self._left = self._more()
-                    found = next(self._left, None)
-                self.num_rows += found.num_rows
-                return found
+                    batch = next(self._left, None)
+                self.num_rows += batch.num_rows
+                return batch
         except BaseException:
             self.close()
             raise

@@ -106,9 +106,8 @@ class Ticket:
             question = QueryTicket(_text(document["query"]), _text(document["dialect"]), parameters)
             pins = {DatasetId.parse(key): Multihash.parse(value) for key, value in document.get("pins", {}).items()}
             limit = document.get("limit")
-            return cls(
-                _name(document["name"]), question, pins, _count(document.get("skip", 0)), limit and _count(limit)
-            )
+            most = None if limit is None else _count(limit)
+            return cls(_name(document["name"]), question, pins, _count(document.get("skip", 0)), most)
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError, InvalidValue) as error:
             raise WrongMessage(
                 "This is not a ticket of this server", hint="Use tickets as GetFlightInfo returns them."

@@ -77,27 +77,27 @@ _SEARCHABLE_BUT_LIKE: Final = 2
 
 def type_info(number: int | None) -> pa.Table:
     """Return all types, or those of one number."""
-    return pa.Table.from_pylist([_row(one) for one in _TYPES if number in (None, one.number)], _SCHEMA)
+    return pa.Table.from_pylist([_row(sql_type) for sql_type in _TYPES if number in (None, sql_type.number)], _SCHEMA)
 
 
-def _row(one: _Type) -> dict[str, Any]:
-    is_text, is_number = one.name == "VARCHAR", one.radix is not None
+def _row(sql_type: _Type) -> dict[str, Any]:
+    is_text, is_number = sql_type.name == "VARCHAR", sql_type.radix is not None
     return {
-        "type_name": one.name,
-        "data_type": one.number,
-        "column_size": one.size,
-        "literal_prefix": one.quotes and one.quotes[0],
-        "literal_suffix": one.quotes and one.quotes[1],
+        "type_name": sql_type.name,
+        "data_type": sql_type.number,
+        "column_size": sql_type.size,
+        "literal_prefix": sql_type.quotes and sql_type.quotes[0],
+        "literal_suffix": sql_type.quotes and sql_type.quotes[1],
         "nullable": _NULLABLE,
         "case_sensitive": is_text,
         "searchable": _SEARCHABLE if is_text else _SEARCHABLE_BUT_LIKE,
         "unsigned_attribute": False if is_number else None,
         "fixed_prec_scale": False,
         "auto_increment": False if is_number else None,
-        "local_type_name": one.name,
-        "minimum_scale": None if one.scale is None else 0,
-        "maximum_scale": one.scale,
-        "sql_data_type": one.generic or one.number,
-        "datetime_subcode": one.subcode,
-        "num_prec_radix": one.radix,
+        "local_type_name": sql_type.name,
+        "minimum_scale": None if sql_type.scale is None else 0,
+        "maximum_scale": sql_type.scale,
+        "sql_data_type": sql_type.generic or sql_type.number,
+        "datetime_subcode": sql_type.subcode,
+        "num_prec_radix": sql_type.radix,
     }

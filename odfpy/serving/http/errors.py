@@ -94,12 +94,14 @@ def _declined(connection: HTTPConnection, error: Exception) -> Response:
 def _allowed(connection: HTTPConnection) -> list[str]:
     """Return the methods that the OpenAPI declares for a path, and HEAD; the framework only knows one route's."""
     app, scope = connection.app, connection.scope
-    paths = (set(found) for path, found in app.openapi()["paths"].items() if compile_path(path)[0].match(scope["path"]))
+    paths = (
+        set(methods) for path, methods in app.openapi()["paths"].items() if compile_path(path)[0].match(scope["path"])
+    )
     known = {"head", *next(paths, _METHODS)}
-    there = {method: {**scope, "method": method.upper()} for method in _METHODS if method in known}
+    scopes = {method: {**scope, "method": method.upper()} for method in _METHODS if method in known}
     return [
         method.upper()
-        for method, asked in there.items()
+        for method, asked in scopes.items()
         if any(route.matches(asked)[0] is Match.FULL for route in app.router.routes)
     ]
 

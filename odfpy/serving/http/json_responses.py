@@ -33,7 +33,7 @@ def tag_of(*parts: Any) -> str:
 
 def not_modified(request: Request, tag: str | None) -> Response | None:
     """Return a 304 response if the client already has it (RFC 9110, If-None-Match)."""
-    known = [one.strip().removeprefix("W/") for one in request.headers.get("If-None-Match", "").split(",")]
+    known = [tag_known.strip().removeprefix("W/") for tag_known in request.headers.get("If-None-Match", "").split(",")]
     if tag is None or not ("*" in known or tag.removeprefix("W/") in known):
         return None
     return Response(status_code=_NOT_MODIFIED, headers=_headers(tag))
@@ -82,9 +82,9 @@ def _codec(accepted: str) -> str | None:
     """Return the encoding that the client prefers among the supported ones, None for none."""
     weights: dict[str, float] = {}
     for part in accepted.lower().split(","):
-        found = _PART.fullmatch(part)
-        if found:
-            weights[found.group(1)] = float(found.group(2) or 1)
+        match = _PART.fullmatch(part)
+        if match:
+            weights[match.group(1)] = float(match.group(2) or 1)
     liked = {codec: weights.get(codec, weights.get("*", 0.0)) for codec in _CODECS}
     best = max(_CODECS, key=lambda codec: liked[codec])
     return best if liked[best] > 0 else None

@@ -29,7 +29,7 @@ _STATE: Final = "body"
 
 
 class BoundedBodies:
-    """Rejects bodies that are too long, including those without a declared length, and too many at once."""
+    """Middleware that rejects bodies that are too long, declared or not, and too many at once."""
 
     def __init__(
         self, app: ASGIApp, settings: ServeSettings, budget: MemoryBudget, storages: Sequence[Storage]
@@ -60,10 +60,10 @@ class BoundedBodies:
         if text is None:
             most = self._settings.max_stranger_body
             raise HTTPException(413, f"The body is larger than the limit of {most} bytes")
-        found = await run_in_threadpool(find_caller, text, self._storages)
-        if found is None or found.token is None:
+        caller = await run_in_threadpool(find_caller, text, self._storages)
+        if caller is None or caller.token is None:
             raise unauthorized_error("Unknown or expired access token")
-        held.pass_to(BudgetHolder.of_token(found.token.name))
+        held.pass_to(BudgetHolder.of_token(caller.token.name))
         return self._settings.max_body
 
     @property

@@ -29,7 +29,7 @@ _REFUSED_SOCKET = "ASGI callable returned without completing handshake."
 
 
 class JsonFormatter(logging.Formatter):
-    """Formats a record as a line of JSON; the `fields` of its `extra` become members."""
+    """A formatter of records as lines of JSON; the `fields` of their `extra` become members."""
 
     def format(self, record: logging.LogRecord) -> str:
         """Format a record."""
@@ -45,7 +45,7 @@ class JsonFormatter(logging.Formatter):
 
 
 class _ToStandardError(_Handler):
-    """Writes to the current `sys.stderr`, which a program may replace."""
+    """A handler that writes to the current `sys.stderr`, which a program may replace."""
 
     @property
     def stream(self) -> TextIO:

@@ -36,13 +36,13 @@ def mount_apps(app: FastAPI, mounted_apps: Mapping[str, MountedAppFactory]) -> l
         app: the application of the server.
         mounted_apps: factories of the apps, by path.
     """
-    found = []
+    mounted = []
     for path, make in mounted_apps.items():
         endpoint = _Endpoint(make(app))
         app.router.routes.append(Route(path, endpoint, include_in_schema=False))
         app.router.routes.append(Route(f"{path}/{{rest:path}}", endpoint, include_in_schema=False))
-        found.append(endpoint.mounted)
-    return found
+        mounted.append(endpoint.mounted)
+    return mounted
 
 
 class _Endpoint:

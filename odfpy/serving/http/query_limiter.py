@@ -69,7 +69,7 @@ _BUSY = {"Retry-After": "1"}
 
 
 class QueryGate:
-    """Admits clients' queries within the limits. Only used from the event loop."""
+    """A gate that admits clients' queries within the limits. Only used from the event loop."""
 
     def __init__(self, settings: ServeSettings) -> None:
         self._settings = settings
@@ -166,10 +166,10 @@ def _client_message(work: Callable[[CancellationToken], T], control: Cancellatio
         control.check()
         return work(control)
     except OdfError as error:
-        found = refusal(error)
-        if found is None:
+        answer = refusal(error)
+        if answer is None:
             raise
-        raise found from error
+        raise answer from error
 
 
 def refusal(error: OdfError) -> Refused | None:

@@ -31,7 +31,7 @@ class FileInPieces(FileResponse):
 def is_known(request: Request, tag: str) -> bool:
     """Return whether the client already has the content with an entity tag (RFC 9110, If-None-Match)."""
     known = request.headers.get("If-None-Match", "")
-    return any(one.strip().removeprefix("W/") in ("*", tag) for one in known.split(","))
+    return any(known_tag.strip().removeprefix("W/") in ("*", tag) for known_tag in known.split(","))
 
 
 def span_of(request: Request, tag: str, size: int) -> tuple[int, int] | None:
@@ -48,14 +48,14 @@ def span_of(request: Request, tag: str, size: int) -> tuple[int, int] | None:
     Raises:
         Unsatisfiable: the range is outside of the content.
     """
-    found = _RANGE.fullmatch(request.headers.get("Range", ""))
-    if found is None or not (found[1] or found[2]) or request.headers.get("If-Range", tag) != tag:
+    match = _RANGE.fullmatch(request.headers.get("Range", ""))
+    if match is None or not (match[1] or match[2]) or request.headers.get("If-Range", tag) != tag:
         return None
-    if not found[1]:
-        start, end = max(0, size - int(found[2])), size
+    if not match[1]:
+        start, end = max(0, size - int(match[2])), size
     else:
-        start, end = int(found[1]), min(size, int(found[2] or size) + 1)
-        if found[2] and int(found[2]) < start:
+        start, end = int(match[1]), min(size, int(match[2] or size) + 1)
+        if match[2] and int(match[2]) < start:
             return None
     if start >= size:
         raise Unsatisfiable

@@ -40,9 +40,9 @@ class Intake:
 
 def intake_of(connection: HTTPConnection) -> Intake:
     """Return the intake of a connection that the application handles."""
-    found = connection.scope["state"][_STATE]
-    assert isinstance(found, Intake)  # noqa: S101 - set by the protocol
-    return found
+    intake = connection.scope["state"][_STATE]
+    assert isinstance(intake, Intake)  # noqa: S101 - set by the protocol
+    return intake
 
 
 class BudgetedWebSocket(WebSocketsSansIOProtocol):

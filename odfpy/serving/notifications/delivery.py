@@ -87,17 +87,17 @@ class Deliveries:
             log("webhook failed", level=logging.ERROR, error=error)
 
     def _all_due(self) -> list[_Due]:
-        found, problems = [], set()
+        due, problems = [], set()
         for storage in self._storages:
             for dataset_id in _with_webhooks(storage):
                 try:
-                    found += _due_of(storage.get(dataset_id))
+                    due += _due_of(storage.get(dataset_id))
                 except OdfError as error:
                     problems.add(error.message)
         for problem in problems - self._problems:  # each is reported once, not in every round
             log("webhooks cannot be read", level=logging.ERROR, problem=problem)
         self._problems = problems
-        return found
+        return due
 
     async def _deliver(self, due: _Due) -> None:
         delay = self._settings.webhook_delay
@@ -147,11 +147,11 @@ class Deliveries:
 
 def _with_webhooks(storage: Storage) -> list[DatasetId]:
     """Return the datasets that have webhooks; of all others, nothing is read."""
-    found = []
+    ids = []
     for folder in (storage.odf / "datasets").glob("[!.]*/info/webhooks"):
         with suppress(InvalidValue):
-            found.append(DatasetId.parse(DID_ODF_PREFIX + folder.parents[1].name))
-    return found
+            ids.append(DatasetId.parse(DID_ODF_PREFIX + folder.parents[1].name))
+    return ids
 
 
 def _due_of(dataset: StoredDataset) -> list[_Due]:

@@ -40,7 +40,7 @@ class Followed:
 
 
 class Heads:
-    """Watches the heads of datasets.
+    """A watcher of the heads of datasets.
 
     Attributes:
         is_over: whether the server is stopping.
@@ -73,7 +73,7 @@ class Heads:
                 self._followed.pop(dataset.folder, None)
 
     def stop(self) -> None:
-        """Make all watchers end."""
+        """Stop all watchers."""
         self.is_over = True
         for followed in self._followed.values():
             followed.wake()

@@ -99,22 +99,22 @@ class Webhooks:
             UsageError: the shown form is ambiguous.
         """
         known = self.list()
-        found = [webhook for webhook in known if webhook.url == url]
-        found = found or [webhook for webhook in known if webhook.shown_url == url]
-        if not found:
+        matching = [webhook for webhook in known if webhook.url == url]
+        matching = matching or [webhook for webhook in known if webhook.shown_url == url]
+        if not matching:
             raise WebhookNotFound(
                 f"{self.dataset.handle} has no webhook with that URL",
                 hint=did_you_mean(
                     url, [webhook.shown_url for webhook in known], otherwise="`odf webhook list NAME` shows them."
                 ),
             )
-        if len(found) > 1:
+        if len(matching) > 1:
             raise UsageError(
-                f"{self.dataset.handle} has {len(found)} webhooks that are shown as {url}",
+                f"{self.dataset.handle} has {len(matching)} webhooks that are shown as {url}",
                 hint="Write the URL with user and query, as it was added.",
             )
-        self._path(found[0].url).unlink(missing_ok=True)
-        self._last_head_file(found[0].url).unlink(missing_ok=True)
+        self._path(matching[0].url).unlink(missing_ok=True)
+        self._last_head_file(matching[0].url).unlink(missing_ok=True)
 
     def last_told(self, webhook: Webhook) -> str | None:
         """Return the last delivered head, None if there was none."""

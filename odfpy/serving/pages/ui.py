@@ -78,10 +78,10 @@ def open_session(request: Request, ticket: Annotated[str, Query(max_length=200)]
 @router.get("/assets/{name}")
 def asset(request: Request, name: Annotated[str, Path(max_length=200)]) -> Response:
     """A built file."""
-    found = _assets().get(name)
-    if found is None:
+    entry = _assets().get(name)
+    if entry is None:
         raise HTTPException(404, "There is no such file; load the page again")
-    plain, packed = found
+    plain, packed = entry
     headers = {**_FOR_EVER, "Vary": "Accept-Encoding"}
     media_type = _TYPES[name[name.rindex(".") :]]
     if "gzip" in request.headers.get("Accept-Encoding", ""):
@@ -135,13 +135,13 @@ def _base_url(request: Request) -> str:
 @lru_cache(maxsize=1)
 def _manifest() -> Mapping[str, Any]:
     """Return the built files by their stable names, and `preload`: those that the script starts with."""
-    found: dict[str, Any] = json.loads((files(__package__) / "assets" / "manifest.json").read_text(encoding="utf-8"))
-    return found
+    manifest: dict[str, Any] = json.loads((files(__package__) / "assets" / "manifest.json").read_text(encoding="utf-8"))
+    return manifest
 
 
 @lru_cache(maxsize=1)
 def _assets() -> Mapping[str, tuple[bytes, bytes]]:
     """Return all built files, uncompressed and compressed."""
-    there = (path for path in (files(__package__) / "assets").iterdir() if path.name != "manifest.json")
-    plain = {one.name: one.read_bytes() for one in there if one.is_file()}
+    paths = (path for path in (files(__package__) / "assets").iterdir() if path.name != "manifest.json")
+    plain = {file.name: file.read_bytes() for file in paths if file.is_file()}
     return {name: (data, gzip.compress(data, mtime=0)) for name, data in plain.items()}

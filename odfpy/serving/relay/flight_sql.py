@@ -240,10 +240,10 @@ class FlightSql:
         writer.write(pa.py_buffer(result.SerializeToString()))
 
     def _statement(self, caller: Identity, handle: bytes) -> Statement:
-        found = self._statements.get(handle)
-        if found.who != _who(caller):
+        statement = self._statements.get(handle)
+        if statement.who != _who(caller):
             raise UnknownStatement("You have no such prepared statement", hint="Prepare it again.")
-        return found
+        return statement
 
     def _prepare(self, caller: Identity, body: bytes) -> bytes:
         """Prepare a statement."""
@@ -351,4 +351,4 @@ def _problem_of(name: str, value: str) -> int:
 
 
 def _missing_text(missing: tuple[MissingRelay, ...]) -> str:
-    return json.dumps([[one.relay, one.why] for one in missing], separators=(",", ":"))
+    return json.dumps([[part.relay, part.why] for part in missing], separators=(",", ":"))

@@ -39,12 +39,12 @@ class CallHeaders(fl.ServerMiddleware):  # type: ignore[misc]
         Raises:
             FlightSqlError: the header is neither `true` nor `false`.
         """
-        found = _WORDS.get(self._word.strip().lower())
-        if found is None:
+        value = _WORDS.get(self._word.strip().lower())
+        if value is None:
             raise FlightSqlError(
                 f"The header {ALLOW_INCOMPLETE} is {self._word[:50]!r}", hint="It is `true` or `false`."
             )
-        return found
+        return value
 
     def sending_headers(self) -> dict[str, str]:
         """Return the headers that a handshake expects."""

@@ -110,8 +110,8 @@ class LocalRelayClient(RelayClient):
         """
         opened = self._reader.tickets.open(part.ticket, self._caller)
         if isinstance(opened, PassedTicket):
-            with self._reader.connections.rows(opened.part, seconds, reader=opened.holder.fingerprint) as found:
-                yield found
+            with self._reader.connections.rows(opened.part, seconds, reader=opened.holder.fingerprint) as local_rows:
+                yield local_rows
             return
         with CancellationToken(seconds) as control:
             with self._running.working():
@@ -199,8 +199,8 @@ def execute_for_call(client: RelayClient, sql: str, options: QueryOptions, contr
         OdfError: as `execute`.
     """
     with ThreadPoolExecutor(1) as threads:
-        found = threads.submit(execute, client, sql, options, control)
-        while not wait([found], _LOOK).done:
+        future = threads.submit(execute, client, sql, options, control)
+        while not wait([future], _LOOK).done:
             with suppress(OdfError):  # the query reports the error
                 control.check()
-        return found.result()
+        return future.result()

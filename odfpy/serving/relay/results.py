@@ -95,7 +95,7 @@ class ResultCalls:
         return body_of(_state_of(self._maker.find(text_in(tree_of(body), "result"), caller.fingerprint)))
 
     def _cancel(self, caller: Identity, body: bytes) -> bytes:
-        """Make a result no further."""
+        """Stop computing a result."""
         name = text_in(tree_of(body), "result")
         self._maker.cancel(name, caller.fingerprint)
         return body_of(_state_of(self._maker.find(name, caller.fingerprint)))
@@ -109,27 +109,31 @@ class ResultCalls:
         if self._results.count(caller.fingerprint, _QUERY) >= _MAX_QUERIES:
             raise InvalidQuestion(f"The relay remembers {_MAX_QUERIES} queries of you at most")
         until = Timestamp(Timestamp.now().nanos + int(self._lifetime * _NANOS))
-        found, _ = self._results.add(f"{_QUERY}{query}", caller.fingerprint, {"record": tree["record"]}, until)
-        self._results.move(found.id, ResultState.DONE)
+        stored, _ = self._results.add(f"{_QUERY}{query}", caller.fingerprint, {"record": tree["record"]}, until)
+        self._results.move(stored.id, ResultState.DONE)
         return body_of({"query": query, "expires": str(until)})
 
     def _query(self, caller: Identity, body: bytes) -> bytes:
         """The record of a query."""
         query = text_in(tree_of(body), "query")
         try:
-            found = self._results.get(f"{_QUERY}{query}", caller.fingerprint)
+            stored = self._results.get(f"{_QUERY}{query}", caller.fingerprint)
         except WebObjectNotFound as error:
             raise error.with_message(
                 f"This relay remembers no query {query[:_MAX_QUERY_LENGTH]} of yours",
                 hint="`odf web status` lists the stored ones. They expire after some time.",
             ) from None
-        return body_of(_record_of(found))
+        return body_of(_record_of(stored))
 
     def _queries(self, caller: Identity, body: bytes) -> bytes:
         """The queries of the caller that are remembered, the newest first."""
         tree_of(body)
         return body_of(
-            [_record_of(one) for one in self._results.owned_by(caller.fingerprint) if one.id.startswith(_QUERY)]
+            [
+                _record_of(result)
+                for result in self._results.owned_by(caller.fingerprint)
+                if result.id.startswith(_QUERY)
+            ]
         )
 
 

@@ -39,7 +39,7 @@ class RowsWithStatement:
     def __next__(self) -> Item:
         statement, self._statement = self._statement, None
         try:
-            found = next(self._batches)
+            batch = next(self._batches)
         except StopIteration:
             with as_client_errors():
                 text = None if statement is None else statement()
@@ -53,4 +53,4 @@ class RowsWithStatement:
             self._batches.close()
             raise
         self._statement = statement
-        return found
+        return batch

@@ -101,8 +101,8 @@ def _relay_maker(
     authorities = Authorities(trusted, is_revoked=catalog.is_revoked)
 
     def location_of(peer: str) -> str | None:
-        found = catalog.web.peers.get(peer)
-        return None if found is None or catalog.is_shut_out(found) else found.flight_endpoint
+        known_peer = catalog.web.peers.get(peer)
+        return None if known_peer is None or catalog.is_shut_out(known_peer) else known_peer.flight_endpoint
 
     def vouch(who: Identity, query: str, seconds: float) -> str:
         return credentials.token(query, seconds=seconds, on_behalf_of=who.certificate)

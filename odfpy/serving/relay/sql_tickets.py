@@ -36,7 +36,7 @@ class SqlTicket:
 
 
 class SqlTickets:
-    """Issues tickets, and opens those that it has issued."""
+    """The Flight SQL tickets of a relay: issued, and opened again."""
 
     def __init__(self, seal: Seal, clock: Callable[[], float] = time.time) -> None:
         """

@@ -96,15 +96,15 @@ async def analysis(request: Request, caller: AnyCaller, dataset: Readable) -> Re
             return known
         engines = request.app.state.own_engines[storage.root].get(caller).with_cancellation(control)
         try:
-            found = analyze(storage, engines, transform, state, lambda item: storage.get(item).state)
+            analyzed = analyze(storage, engines, transform, state, lambda item: storage.get(item).state)
         except OdfError as error:
             raise refusal(error) or error from error
-        if found is None:
+        if analyzed is None:
             raise Refused(400, "The schema of an input is not known yet\nPull the inputs first.")
-        return reply(request, _model(transform, found).model_dump(), tag)
+        return reply(request, _model(transform, analyzed).model_dump(), tag)
 
-    found: Response = await request.app.state.gate.run(request, caller, work)
-    return found
+    response: Response = await request.app.state.gate.run(request, caller, work)
+    return response
 
 
 def _require_inputs(storage: Storage, caller: Caller, ids: list[DatasetId]) -> None:
@@ -113,27 +113,27 @@ def _require_inputs(storage: Storage, caller: Caller, ids: list[DatasetId]) -> N
     Raises:
         Refused: 400, they may not, or an input is not here.
     """
-    for one in ids:
+    for dataset_id in ids:
         try:
-            is_known = is_readable(storage.get(one), caller)
+            is_known = is_readable(storage.get(dataset_id), caller)
         except OdfError:  # it is not here, or is damaged
             is_known = False
         if not is_known:
             raise Refused(400, "An input of the dataset is not on this server, or this token may not read it")
 
 
-def _model(transform: SetTransform, found: AnalyzeResponseSuccess) -> AnalysisModel:
+def _model(transform: SetTransform, analyzed: AnalyzeResponseSuccess) -> AnalysisModel:
     return AnalysisModel(
         engine=transform.transform.engine,
         steps=[
             AnalyzedStepModel(
                 alias=step.alias, queryClass=step.query_class, reason=step.reason, state=step.state, query=step.query
             )
-            for step in found.steps
+            for step in analyzed.steps
         ],
-        outputColumns=list(found.output_columns),
-        primaryKey=None if found.primary_key is None else list(found.primary_key),
-        watermark=found.watermark,
-        late=found.late,
-        notes=list(found.notes),
+        outputColumns=list(analyzed.output_columns),
+        primaryKey=None if analyzed.primary_key is None else list(analyzed.primary_key),
+        watermark=analyzed.watermark,
+        late=analyzed.late,
+        notes=list(analyzed.notes),
     )

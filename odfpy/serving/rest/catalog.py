@@ -103,9 +103,9 @@ class Catalog:
     def entries(self) -> list[CatalogEntry]:
         """Return all readable datasets, sorted by name."""
         with self._lock:  # two concurrent first requests need not read everything twice
-            found = {folder: self._entry(folder, storage) for folder, storage in self._folders()}
-            if self._ordered is None or list(map(id, found.values())) != list(map(id, self._known.values())):
-                self._known, self._ordered = found, _in_order(entry for _, entry in found.values())
+            by_folder = {folder: self._entry(folder, storage) for folder, storage in self._folders()}
+            if self._ordered is None or list(map(id, by_folder.values())) != list(map(id, self._known.values())):
+                self._known, self._ordered = by_folder, _in_order(entry for _, entry in by_folder.values())
             return list(self._ordered)
 
     def warm_up(self, stop: Event) -> None:
@@ -165,12 +165,12 @@ def _in_order(entries: Iterable[CatalogEntry | None]) -> list[CatalogEntry]:
 
 def _stamp(folder: str) -> _Stamp:
     """Return a value that changes with the head and with every file next to the chain: all are replaced by renaming."""
-    found: list[int] = []
+    stamp: list[int] = []
     for part in ("refs/head", "info", "info/signatures", "info/revocations"):
         with suppress(OSError):
             status = os.stat(f"{folder}/{part}")  # noqa: PTH116 - a Path would take twice as long
-            found += (status.st_ino, status.st_mtime_ns)
-    return tuple(found)
+            stamp += (status.st_ino, status.st_mtime_ns)
+    return tuple(stamp)
 
 
 def entry_of(dataset: StoredDataset) -> CatalogEntry | None:
@@ -217,8 +217,8 @@ def _schedule_of(dataset: StoredDataset) -> tuple[DatasetSchedule | None, str | 
 
 def _signers(dataset: StoredDataset) -> tuple[str, ...]:
     assert dataset.state.head is not None  # noqa: S101 - checked by the caller
-    found = Signers(dataset).get(dataset.chain.block(dataset.state.head))
-    return tuple(dict.fromkeys(signer.name for signer in found.signers))
+    signatures = Signers(dataset).get(dataset.chain.block(dataset.state.head))
+    return tuple(dict.fromkeys(signer.name for signer in signatures.signers))
 
 
 def _or_none(find: Callable[[StoredDataset], _Found | None], dataset: StoredDataset) -> _Found | None:

@@ -98,7 +98,7 @@ async def compared(
     state = request.app.state
     settings: ServeSettings = state.settings
     storage = registry_of(request).storage_of(dataset)
-    columns = [one.strip() for one in key.split(",") if one.strip()]
+    columns = [column.strip() for column in key.split(",") if column.strip()]
     name, most = str(dataset.handle), min(limit, settings.max_rows)
 
     def work(control: CancellationToken) -> Response:
@@ -109,22 +109,27 @@ async def compared(
         if known is not None:
             return known
         service = QueryService(CallerResolver(registry_of(request), state.reaches, caller), state.engines.get(caller))
-        with compare(storage, service, name, fixed[0], fixed[1], columns, control) as found:
-            page = found.page(skip, most, settings.max_answer)
-        tree = {"dataset": name, "old": places[0].model_dump(), "new": places[1].model_dump(), **_tree(found, page)}
+        with compare(storage, service, name, fixed[0], fixed[1], columns, control) as comparison:
+            page = comparison.page(skip, most, settings.max_answer)
+        tree = {
+            "dataset": name,
+            "old": places[0].model_dump(),
+            "new": places[1].model_dump(),
+            **_tree(comparison, page),
+        }
         return reply(request, tree, tag, _link(fixed, key, skip, most, page.total))
 
-    found: Response = await state.gate.run(request, caller, work)
-    return found
+    response: Response = await state.gate.run(request, caller, work)
+    return response
 
 
-def _tree(found: Comparison, page: ComparedPage) -> dict[str, Any]:
+def _tree(comparison: Comparison, page: ComparedPage) -> dict[str, Any]:
     return {
-        "key": list(found.key),
-        "columns": list(found.columns),
+        "key": list(comparison.key),
+        "columns": list(comparison.columns),
         "columnChanges": [
             {"column": column_change.name, "old": column_change.old, "new": column_change.new}
-            for column_change in found.column_changes
+            for column_change in comparison.column_changes
         ],
         "counts": {change.value: count for change, count in page.counts.items()},
         "total": page.total,

@@ -92,8 +92,8 @@ async def tail(
             tree |= {"schema": write_schema(schema, schemaFormat), "schemaFormat": schemaFormat.value}
         return reply(request, tree, tag, _link(request, str(state.head), skip, limit, state.num_records))
 
-    found: Response = await request.app.state.gate.run(request, caller, work)
-    return found
+    response: Response = await request.app.state.gate.run(request, caller, work)
+    return response
 
 
 def _read(engines: EngineRegistry, wanted: ScanRequest, control: CancellationToken, limits: ResponseLimits) -> pa.Table:
@@ -212,9 +212,9 @@ def dataset_as_of(request: Request, dataset: StoredDataset, block: str | None) -
     if block is None:
         return dataset
     try:
-        found = Multihash.parse(block)
+        block_hash = Multihash.parse(block)
     except InvalidValue as error:
         raise Refused(400, f"asOfBlockHash: {error.message}\nWrite the whole hash of a block.") from error
-    if not request.app.state.reaches.get(dataset.folder).has(dataset.layout, None, found):
+    if not request.app.state.reaches.get(dataset.folder).has(dataset.layout, None, block_hash):
         raise Refused(404, f"{dataset.handle} has no block {block}")
-    return dataset.at(found)
+    return dataset.at(block_hash)

@@ -33,10 +33,10 @@ def explain(
         raise Refused(404, error.message) from error
 
 
-def explained(found: Explanation) -> ExplanationModel:
+def explained(explanation: Explanation) -> ExplanationModel:
     """Convert an explanation for a response.
 
     Args:
-        found: the explanation.
+        explanation: the explanation.
     """
-    return ExplanationModel(title=found.title, text=found.text)
+    return ExplanationModel(title=explanation.title, text=explanation.text)

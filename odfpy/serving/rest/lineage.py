@@ -82,12 +82,12 @@ class Lineages:
 
     def _make(self, entries: list[CatalogEntry]) -> dict[DatasetId, LineageNode]:
         lineages = {storage.root: Lineage(storage) for storage in self._storages}
-        found = {}
+        trees = {}
         for entry in entries:
             lineage = lineages[entry.dataset.workspace_folder.root]
             if lineage.name_of(entry.dataset.handle.id) is not None:
-                found[entry.dataset.handle.id] = lineage.tree(entry.dataset.handle.id)
-        return found
+                trees[entry.dataset.handle.id] = lineage.tree(entry.dataset.handle.id)
+        return trees
 
 
 @server.get("/lineage", response_model=GraphModel, responses=_ANSWERS)
@@ -120,12 +120,12 @@ def lineage_of_one(
 
 
 def _reached(start: DatasetId, following: Callable[[DatasetId], Iterable[DatasetId]]) -> set[DatasetId]:
-    found, waiting = {start}, [start]
+    reached, waiting = {start}, [start]
     while waiting:
-        new = [one for one in following(waiting.pop()) if one not in found]
-        found.update(new)
+        new = [neighbor for neighbor in following(waiting.pop()) if neighbor not in reached]
+        reached.update(new)
         waiting += new
-    return found
+    return reached
 
 
 def _answer(request: Request, entries: list[CatalogEntry], wanted: set[DatasetId], caller: Caller) -> Response:

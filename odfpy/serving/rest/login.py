@@ -106,20 +106,20 @@ async def login(request: Request, response: Response, body: LoginModel) -> Token
             _audit(request, action="login", status=429)
             headers = {"Retry-After": str(int(seconds) + 1)}
             raise HTTPException(429, "Too many wrong passwords; wait a minute", headers)
-        found = await run_in_threadpool(_log_in, registry_of(request).storages[0], name, password, logins.lifetime)
+        logged_in = await run_in_threadpool(_log_in, registry_of(request).storages[0], name, password, logins.lifetime)
     for place in (address, whose):
-        if found is None:
+        if logged_in is None:
             logins.guesses.wrong(place)
         else:
             logins.guesses.right(place, shown)
-    if found is None:
+    if logged_in is None:
         _audit(request, action="login", status=401)  # without the name: users sometimes type passwords there
         raise unauthorized_error(WRONG_LOGIN)
-    who, made = found
+    who, token = logged_in
     _audit(request, who=who, action="login", status=_OK)
     request.scope.setdefault("state", {})["token_name"] = who
     response.headers["Cache-Control"] = "no-store"
-    return made
+    return token
 
 
 router.get("/token/validate", response_model=TokenInfo, responses=answers(401))(token)
@@ -143,14 +143,14 @@ def new_token(
     if sharing is None or not name.isprintable():
         raise HTTPException(404, _NOBODY)
     try:
-        text, made = sharing.principals.new_token(name, Duration.parse(body.expires))
+        text, token = sharing.principals.new_token(name, Duration.parse(body.expires))
     except NotFound as error:
         raise HTTPException(404, _NOBODY) from error
     except (InvalidValue, UsageError) as error:
         raise HTTPException(400, error.message) from error
     _audit(request, who=caller.token.name, action="new token", path=name, status=_OK)
     response.headers["Cache-Control"] = "no-store"
-    return TokenModel(accessToken=text, expiresAt=str(made.expires_at))
+    return TokenModel(accessToken=text, expiresAt=str(token.expires_at))
 
 
 def is_admin(caller: Caller, storage: Storage) -> bool:
@@ -177,11 +177,11 @@ def _credentials(body: LoginModel) -> tuple[str, str]:
 
 def _log_in(storage: Storage, name: str, password: str, lifetime: Duration) -> tuple[str, TokenModel] | None:
     sharing = sharing_of(storage)
-    found = None if sharing is None else sharing.passwords.log_in(name, password, lifetime)
-    if found is None:
+    logged_in = None if sharing is None else sharing.passwords.log_in(name, password, lifetime)
+    if logged_in is None:
         return None
-    user, text, made = found
-    return user.name, TokenModel(accessToken=text, expiresAt=str(made.expires_at))
+    user, text, token = logged_in
+    return user.name, TokenModel(accessToken=text, expiresAt=str(token.expires_at))
 
 
 def _audit(request: Request, *, status: int, **what: str) -> None:

@@ -177,10 +177,10 @@ def answers(*statuses: int) -> dict[int | str, dict[str, Any]]:
         429: "You have too many running queries.",
         503: "The server is busy, or the query took too long.",
     }
-    found: dict[int | str, dict[str, Any]] = {
+    responses: dict[int | str, dict[str, Any]] = {
         status: {"description": why[status], "model": RefusalModel} for status in statuses
     }
-    return found
+    return responses
 
 
 NOT_MODIFIED: dict[int | str, dict[str, Any]] = {

@@ -153,12 +153,12 @@ async def provenance(
             )
         except OdfError as error:
             raise _refused(error) from error
-        found = tree(answer)
-        tag = tag_of(__version__, "provenance", found)
-        return not_modified(request, tag) or reply(request, found, tag)
+        traced = tree(answer)
+        tag = tag_of(__version__, "provenance", traced)
+        return not_modified(request, tag) or reply(request, traced, tag)
 
-    found: Response = await request.app.state.gate.run(request, caller, work)
-    return found
+    response: Response = await request.app.state.gate.run(request, caller, work)
+    return response
 
 
 def _visibility(storage: Storage, caller: Caller) -> Callable[[DatasetId], bool] | None:

@@ -89,7 +89,7 @@ async def get_query(
         "query": query,
         "queryDialect": queryDialect,
         "dataFormat": (format_ or dataFormat).value,
-        "include": [one.strip() for one in include.split(",") if one.strip()],
+        "include": [part.strip() for part in include.split(",") if part.strip()],
         "skip": skip,
         "limit": limit,
     }
@@ -124,8 +124,8 @@ async def verify(
             return Response(json.dumps(verdict), 400, media_type="application/json")
         return reply(request, {"ok": True, **named})
 
-    found: Response = await request.app.state.gate.run(request, caller, work)
-    return found
+    response: Response = await request.app.state.gate.run(request, caller, work)
+    return response
 
 
 def _signer_of(request: Request, proof: Proof) -> dict[str, str] | None:
@@ -153,8 +153,8 @@ async def _answer(request: Request, caller: Caller, asked: QueryRequest, *, with
         more = _link(bound, tree) if with_link else {}
         return reply(request, tree, _tag(bound) if is_lasting else None, more)
 
-    found: Response = await request.app.state.gate.run(request, caller, work)
-    return found
+    response: Response = await request.app.state.gate.run(request, caller, work)
+    return response
 
 
 def _service(request: Request, caller: Caller) -> QueryService:

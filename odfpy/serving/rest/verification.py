@@ -169,9 +169,9 @@ def cancel(request: Request, caller: AnyCaller, target: Writable) -> Verificatio
 
 
 def _verifications(request: Request) -> Verifications:
-    found = request.app.state.verifications
-    assert isinstance(found, Verifications)  # noqa: S101 - set by `create_app`
-    return found
+    verifications = request.app.state.verifications
+    assert isinstance(verifications, Verifications)  # noqa: S101 - set by `create_app`
+    return verifications
 
 
 def _there(target: DatasetTarget) -> StoredDataset:
@@ -195,7 +195,7 @@ def _status(request: Request, caller: Caller, dataset: StoredDataset) -> Verific
 
 
 def _under_way(job: VerificationJob, *, is_own: bool) -> UnderWayModel:
-    found = UnderWayModel(
+    model = UnderWayModel(
         startedAt=str(job.started_at),
         startedBy=job.started_by if is_own else None,
         integrityOnly=job.request.integrity_only,
@@ -204,10 +204,10 @@ def _under_way(job: VerificationJob, *, is_own: bool) -> UnderWayModel:
     )
     sign = job.progress
     if sign is None:
-        return found
+        return model
     subject = sign.subject if is_own else None
     parts = {"dataset": subject, "action": sign.action, "done": sign.done, "total": sign.total, "unit": sign.unit}
-    return found.model_copy(update=parts)
+    return model.model_copy(update=parts)
 
 
 def _stopped(job: VerificationJob, *, is_own: bool) -> StoppedModel | None:
@@ -253,16 +253,16 @@ def _linked(linked: RecordedLinks | None) -> LinkedFilesModel | None:
     )
 
 
-def _finding(found: RecordedFinding, *, is_own: bool) -> FindingModel:
+def _finding(finding: RecordedFinding, *, is_own: bool) -> FindingModel:
     return FindingModel(
-        severity=found.severity.value,
-        check=found.check,
-        message=found.message if is_own else "",
-        block=None if found.block is None else str(found.block),
-        sequenceNumber=found.sequence_number,
-        file=found.file if is_own else None,
-        hint=found.hint if is_own else None,
-        code=found.code,
+        severity=finding.severity.value,
+        check=finding.check,
+        message=finding.message if is_own else "",
+        block=None if finding.block is None else str(finding.block),
+        sequenceNumber=finding.sequence_number,
+        file=finding.file if is_own else None,
+        hint=finding.hint if is_own else None,
+        code=finding.code,
     )
 
 

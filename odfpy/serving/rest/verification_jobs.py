@@ -110,9 +110,9 @@ class Verifications:
             known = self._jobs.get(dataset.folder)
             if known is not None and known.is_under_way:
                 raise AlreadyUnderWay
-            if self._is_over or sum(one.is_under_way for one in self._jobs.values()) >= MAX_AT_ONCE:
+            if self._is_over or sum(other.is_under_way for other in self._jobs.values()) >= MAX_AT_ONCE:
                 raise TooManyUnderWay
-            ended = [folder for folder, one in self._jobs.items() if not one.is_under_way]
+            ended = [folder for folder, other in self._jobs.items() if not other.is_under_way]
             for folder in ended[: max(0, len(self._jobs) - _MAX_KEPT)]:
                 del self._jobs[folder]
             self._jobs[dataset.folder] = job
@@ -143,7 +143,7 @@ class Verifications:
         deadline = time.monotonic() + seconds
         with self._lock:
             self._is_over = True
-            jobs = [one for one in self._jobs.values() if one.is_under_way]
+            jobs = [other for other in self._jobs.values() if other.is_under_way]
         for job in jobs:
             job.control.cancel()
         for job in jobs:

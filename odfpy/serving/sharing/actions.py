@@ -190,10 +190,10 @@ def end_of_stream(
         expires: expiry of all URLs, in seconds since the epoch.
         problem: the error, if the response is incomplete.
     """
-    found = {
+    fields = {
         "refreshToken": refresh,
         "nextPageToken": page,
         "minUrlExpirationTimestamp": None if expires is None else expires * 1000,
         "errorMessage": problem,
     }
-    return {"endStreamAction": {name: value for name, value in found.items() if value is not None}}
+    return {"endStreamAction": {name: value for name, value in fields.items() if value is not None}}

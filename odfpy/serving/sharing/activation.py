@@ -54,10 +54,10 @@ def activate(request: Request, secret: _Secret) -> Response:
         SharingError: 404, it was used, has expired, or does not exist.
     """
     state = state_of(request)
-    found = state.sharing.principals.activate(secret)
-    if found is None:
+    activated = state.sharing.principals.activate(secret)
+    if activated is None:
         raise SharingError(404, "This link was used or has expired; ask its sender for a new one")
-    who, text, token = found
+    who, text, token = activated
     request.scope.setdefault("state", {})["token_name"] = who.name
     note(request.scope, action="activate")
     headers = {**_HEADERS, "Content-Disposition": 'attachment; filename="profile.share"'}

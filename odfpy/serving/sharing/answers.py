@@ -60,9 +60,9 @@ class TableAnswer:
                     count += not tree.keys() & _NO_FILES
                     yield line(tree)
             except OdfError as error:
-                found = in_protocol(error)
+                protocol_error = in_protocol(error)
                 if self.question.can.wants_end:
-                    yield line(end_of_stream(problem=found.message))
+                    yield line(end_of_stream(problem=protocol_error.message))
                     return
                 raise  # abort the connection: a shorter response would be taken for complete
             finally:
@@ -79,8 +79,8 @@ def _gathered(lines: Iterator[bytes]) -> Iterator[bytes]:
     """
     held: list[bytes] = []
     since = 0.0  # the first line is sent immediately
-    for one in lines:
-        held.append(one)
+    for item in lines:
+        held.append(item)
         now = time.monotonic()
         if now - since >= _GATHERED:
             yield b"".join(held)
@@ -136,7 +136,7 @@ def use_of(question: TableQuestion, what: str, asked: str = "") -> str:
         what: kind of the token.
         asked: all parameters of the request; empty if the token is valid for any.
     """
-    parts = (what, question.shared.id, str(question.caller.principal_id), question.view.identity.decode(), asked)
+    parts = (what, question.shared.identity, str(question.caller.principal_id), question.view.identity.decode(), asked)
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()
 
 

@@ -67,6 +67,6 @@ def create_sharing_app(workspaces: Sequence[Workspace], settings: ServeSettings)
 def _routes() -> Sequence[BaseRoute]:
     """Return the routes of each application of this process, which FastAPI prepares at the first request."""
     router = APIRouter()
-    for one in (listing.router, tables.router, proofs.router, files.router, activation.router):
-        router.include_router(one)
+    for routed in (listing.router, tables.router, proofs.router, files.router, activation.router):
+        router.include_router(routed)
     return router.routes

@@ -16,7 +16,7 @@ _MAX_PATH: Final = 1000
 
 
 class Audited:
-    """Records each request and its outcome. Callers cannot disable it."""
+    """Middleware that records each request and its outcome. Callers cannot disable it."""
 
     def __init__(self, app: ASGIApp, record: Callable[[Mapping[str, Any]], object]) -> None:
         self._app = app
@@ -62,14 +62,14 @@ def access_of(scope: Scope, status: int, size: int) -> dict[str, Any]:
     audit_state = state.get("audit", {})
     client = scope.get("client")
     headers = {name: value for name, value in scope["headers"] if name == b"user-agent"}
-    found = {name: audit_state.get(name) for name in _KNOWN}
-    if found["path"] is None:
-        found["path"] = _path_asked(scope)
-    if found["action"] is None:
+    facts = {name: audit_state.get(name) for name in _KNOWN}
+    if facts["path"] is None:
+        facts["path"] = _path_asked(scope)
+    if facts["action"] is None:
         endpoint = scope.get("endpoint")
-        found["action"] = getattr(endpoint, "__name__", "unknown")
+        facts["action"] = getattr(endpoint, "__name__", "unknown")
     return {
-        **found,
+        **facts,
         "who": state.get("token_name"),
         "granted": 200 <= status < 400,
         "status": status,

@@ -81,7 +81,7 @@ async def query_body(request: Request) -> QueryBody:
     try:
         body = QueryBody.model_validate_json(text or b"{}")
     except ValidationError as error:
-        problems = (f"{'.'.join(map(str, one['loc'])) or 'body'}: {one['msg']}" for one in error.errors())
+        problems = (f"{'.'.join(map(str, problem['loc'])) or 'body'}: {problem['msg']}" for problem in error.errors())
         raise SharingError(400, "; ".join(problems)) from error
     body.check()
     return body

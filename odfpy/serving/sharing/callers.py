@@ -46,13 +46,13 @@ async def caller(connection: HTTPConnection) -> SharingCaller:
     seconds = state.guesses.wait(address, text)
     if seconds:
         raise SharingError(429, "Too many wrong tokens came from your address; wait a minute", retry_after=seconds)
-    found = await run_in_threadpool(find, state, text)
-    if found is None:
+    authenticated = await run_in_threadpool(find, state, text)
+    if authenticated is None:
         state.guesses.wrong(address)
         raise SharingError(401, "Unknown or expired token: ask the publisher for a new profile")
     state.guesses.right(address, text)
-    connection.scope.setdefault("state", {})["token_name"] = found.name
-    return found
+    connection.scope.setdefault("state", {})["token_name"] = authenticated.name
+    return authenticated
 
 
 def find(state: SharingState, text: str) -> SharingCaller | None:

@@ -40,7 +40,7 @@ class Capabilities:
             name, _, values = part.partition("=")
             given[name.strip()] = frozenset(value.strip() for value in values.split(",") if value.strip())
         wanted = given.get("responseformat", frozenset())
-        formats = frozenset(one for one in ResponseFormat if one.value in wanted)
+        formats = frozenset(response_format for response_format in ResponseFormat if response_format.value in wanted)
         if wanted and not formats:
             raise SharingError(400, f"responseformat is parquet or delta, and not {', '.join(sorted(wanted))[:100]}")
         return cls(

@@ -104,7 +104,7 @@ def _http(connection: HTTPConnection, error: Exception) -> Response:
 def _validation(connection: HTTPConnection, error: Exception) -> Response:
     del connection
     assert isinstance(error, RequestValidationError)  # noqa: S101 - registered for this class only
-    problems = (f"{'.'.join(map(str, one['loc']))}: {one['msg']}" for one in error.errors())
+    problems = (f"{'.'.join(map(str, problem['loc']))}: {problem['msg']}" for problem in error.errors())
     return _answer(400, "; ".join(problems))
 
 
@@ -127,5 +127,5 @@ def _bug(connection: HTTPConnection, error: Exception) -> Response:
 def _ours(connection: HTTPConnection, error: Exception) -> Response:
     del connection
     assert isinstance(error, OdfError)  # noqa: S101 - registered for this class only
-    found = in_protocol(error)
-    return _answer(found.status, found.message)
+    protocol_error = in_protocol(error)
+    return _answer(protocol_error.status, protocol_error.message)

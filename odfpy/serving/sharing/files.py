@@ -51,7 +51,7 @@ class FileUrls:
             "token": caller.token,
             "name": caller.name,
             "table": str(table.path),
-            "view": _digest(view),
+            "seen": _digest(table, view),
         }
         self.expires = int(time.time()) + state.url_lifetime
 
@@ -159,7 +159,7 @@ def _ranged(
 
 
 def _may_still(state: SharingState, known: dict[str, Any]) -> bool:
-    """Return whether the caller would still get this URL: neither token nor grant was revoked."""
+    """Return whether the caller would still get this URL: token, grant and table are still the same."""
     from odfpy.serving.sharing.callers import find
 
     caller = find(state, known["token"])
@@ -167,10 +167,11 @@ def _may_still(state: SharingState, known: dict[str, Any]) -> bool:
         return False
     table = state.sharing.shares.find_table(SharePath.parse(known["table"]))
     view = None if table is None else caller.reach.view(table)
-    return view is not None and _digest(view) == known["view"]
+    return table is not None and view is not None and _digest(table, view) == known["seen"]
 
 
-def _digest(view: View) -> str:
+def _digest(table: SharedTable, view: View) -> str:
+    """Return a text that identifies what the caller sees: the table, the data behind it, and the part of it."""
     import hashlib
 
-    return hashlib.sha256(view.identity).hexdigest()[:32]
+    return hashlib.sha256(table.identity.encode() + b"\0" + view.identity).hexdigest()[:32]

@@ -36,8 +36,8 @@ _AnyPaging = Annotated[_Paging, Depends()]
 @router.get("/shares")
 def shares(request: Request, caller: AnyCaller, paging: _AnyPaging) -> Any:
     """List the shares with tables that the caller may read."""
-    found = [one for one in state_of(request).sharing.shares.shares() if caller.reach.sees_share(one.name)]
-    return _page(request, [(one.name, _share(one)) for one in found], paging)
+    visible = [share for share in state_of(request).sharing.shares.shares() if caller.reach.sees_share(share.name)]
+    return _page(request, [(share.name, _share(share)) for share in visible], paging)
 
 
 @router.get("/shares/{share}")
@@ -54,10 +54,10 @@ def schemas(
     paging: _AnyPaging,
 ) -> Any:
     """List the schemas of a share with tables that the caller may read."""
-    found = _visible_share(request, caller, share)
-    names = state_of(request).sharing.shares.schemas(found.name)
-    visible = [name for name in names if caller.reach.sees_schema(found.name, name)]
-    return _page(request, [(name, {"name": name, "share": found.name}) for name in visible], paging)
+    visible_share = _visible_share(request, caller, share)
+    names = state_of(request).sharing.shares.schemas(visible_share.name)
+    visible = [name for name in names if caller.reach.sees_schema(visible_share.name, name)]
+    return _page(request, [(name, {"name": name, "share": visible_share.name}) for name in visible], paging)
 
 
 @router.get("/shares/{share}/schemas/{schema}/tables")
@@ -69,10 +69,10 @@ def tables(
     paging: _AnyPaging,
 ) -> Any:
     """List the tables of a schema."""
-    found = _visible_share(request, caller, share)
-    if not caller.reach.sees_schema(found.name, schema):
+    visible_share = _visible_share(request, caller, share)
+    if not caller.reach.sees_schema(visible_share.name, schema):
         raise missing()
-    return _tables(request, caller, SharePath(found.name, schema), paging)
+    return _tables(request, caller, SharePath(visible_share.name, schema), paging)
 
 
 @router.get("/shares/{share}/all-tables")
@@ -83,15 +83,15 @@ def all_tables(
     paging: _AnyPaging,
 ) -> Any:
     """List the tables of all schemas of a share."""
-    found = _visible_share(request, caller, share)
-    return _tables(request, caller, SharePath(found.name), paging)
+    visible_share = _visible_share(request, caller, share)
+    return _tables(request, caller, SharePath(visible_share.name), paging)
 
 
 def _visible_share(request: Request, caller: SharingCaller, name: str) -> Share:
-    found = state_of(request).sharing.shares.find_share(name)  # the same work whether it is missing or hidden
-    if found is None or not caller.reach.sees_share(found.name):
+    known_share = state_of(request).sharing.shares.find_share(name)  # the same work whether it is missing or hidden
+    if known_share is None or not caller.reach.sees_share(known_share.name):
         raise missing()
-    return found
+    return known_share
 
 
 def _tables(request: Request, caller: SharingCaller, path: SharePath, paging: _Paging) -> dict[str, Any]:
@@ -110,11 +110,11 @@ def _visible_tables(
 ) -> Iterator[SharedTable]:
     within = caller.reach.few_paths
     while True:
-        found = state.sharing.shares.tables(path, after=after, limit=_AT_ONCE, within=within)
-        yield from (table for table in found if caller.reach.view(table) is not None)
-        if len(found) < _AT_ONCE:
+        batch = state.sharing.shares.tables(path, after=after, limit=_AT_ONCE, within=within)
+        yield from (table for table in batch if caller.reach.view(table) is not None)
+        if len(batch) < _AT_ONCE:
             return
-        after = (folded(found[-1].path.schema or ""), folded(found[-1].path.table or ""))
+        after = (folded(batch[-1].path.schema or ""), folded(batch[-1].path.table or ""))
 
 
 def _page(request: Request, items: Sequence[tuple[str, Any]], paging: _Paging) -> dict[str, Any]:
@@ -143,20 +143,20 @@ def _after(request: Request, state: SharingState, token: str | None, *, parts: i
     """Return the key after which a page starts; empty for the first page."""
     if not token:
         return ()
-    found = state.seal.open(token, _use(request))
-    if not isinstance(found, list) or len(found) not in (0, parts):
+    opened = state.seal.open(token, _use(request))
+    if not isinstance(opened, list) or len(opened) not in (0, parts):
         raise SharingError(400, "pageToken was not issued by this server for this list")
-    return tuple(map(str, found))
+    return tuple(map(str, opened))
 
 
 def _use(request: Request) -> str:
     return f"page of {request.url.path.lower()}"
 
 
-def _share(one: Share) -> dict[str, Any]:
-    return {"name": one.name, "id": one.id, **({"comment": one.comment} if one.comment else {})}
+def _share(share: Share) -> dict[str, Any]:
+    return {"name": share.name, "id": share.id, **({"comment": share.comment} if share.comment else {})}
 
 
-def _table(one: SharedTable) -> dict[str, Any]:
-    names = {"name": one.path.table, "schema": one.path.schema, "share": one.path.share}
-    return {**names, "shareId": one.share_id, "id": one.id, "accessModes": ["url"]}
+def _table(table: SharedTable) -> dict[str, Any]:
+    names = {"name": table.path.table, "schema": table.path.schema, "share": table.path.share}
+    return {**names, "shareId": table.share_id, "id": table.id, "accessModes": ["url"]}

@@ -111,11 +111,11 @@ class PendingQueries:
         """
         with self._lock:
             self._make_room()
-            mine = [query for query in self._kept.values() if query.given.whose == given.whose]
-            known = next((query for query in mine if query.is_same(given)), None)
+            own_queries = [query for query in self._kept.values() if query.given.whose == given.whose]
+            known = next((query for query in own_queries if query.is_same(given)), None)
             if known is not None:
                 return known
-            if sum(not query.work.done() for query in mine) >= _MAX_OF_ONE or len(self._kept) >= _MAX_COUNT:
+            if sum(not query.work.done() for query in own_queries) >= _MAX_OF_ONE or len(self._kept) >= _MAX_COUNT:
                 raise SharingError(429, "Too many queries are pending; fetch their results first", retry_after=10)
             key = secrets.token_urlsafe(18)
             self._kept[key] = PendingQuery(key, given, self._clock(), self._pool.submit(self._run, lines))
@@ -133,10 +133,10 @@ class PendingQueries:
         """
         with self._lock:
             self._make_room()
-            found = self._kept.get(key)
-        if found is None or found.given.whose != whose:
+            pending = self._kept.get(key)
+        if pending is None or pending.given.whose != whose:
             raise SharingError(404, _UNKNOWN)
-        return found
+        return pending
 
     def stop(self) -> None:
         """Stop all queries after their current file."""

@@ -69,14 +69,14 @@ class TableQuestion:
             SharingError: they may see none.
             SchemaError: one of them cannot be shared.
         """
-        whole = self.table.schema(version)
-        names = self.view.columns(whole.names)
+        full_schema = self.table.schema(version)
+        names = self.view.columns(full_schema.names)
         if not self.view.has_all_rows:  # gaps between offsets would reveal hidden rows
             row_dependent = self.table.row_dependent_columns
             names = [name for name in names if name not in row_dependent or self.view.names(name)]
-        if whole.names and not names:
+        if full_schema.names and not names:
             raise missing()
-        return shared_schema(pa.schema([whole.field(name) for name in names]))
+        return shared_schema(pa.schema([full_schema.field(name) for name in names]))
 
     def info(self, schema: pa.Schema, *, is_snapshot: bool = False) -> TableInfo:
         """Return the contents of the metadata line.
@@ -177,7 +177,7 @@ class TableQuestion:
     def _stored(self, file: TableFile, schema: pa.Schema) -> pa.Schema:
         """Return the columns that are in the served file."""
         partition = self._partition(file, schema)
-        return pa.schema([field for field in schema if field.name not in partition])
+        return pa.schema([field for field in schema if field.name not in partition]) if partition else schema
 
     def _partition(self, file: TableFile, schema: pa.Schema) -> dict[str, str | None]:
         """Return the partition values next to a file; in files produced for a view they are columns, as cells may be

@@ -47,11 +47,11 @@ def version(
 ) -> Response:
     """Return the version of a table, or the first one at a time or after it."""
     question = question_of(request, caller, SharePath(share, schema, table), None)
-    found = question.table.latest
+    table_version = question.table.latest
     if startingTimestamp is not None:
-        found = question.table.first_from(instant("startingTimestamp", startingTimestamp))
-    question.schema(found)
-    headers = {"Delta-Table-Version": str(found.number), "Cache-Control": "private, no-store"}
+        table_version = question.table.first_from(instant("startingTimestamp", startingTimestamp))
+    question.schema(table_version)
+    headers = {"Delta-Table-Version": str(table_version.number), "Cache-Control": "private, no-store"}
     return Response(status_code=200, headers=headers)
 
 
@@ -70,15 +70,15 @@ def table_metadata(
     if version is not None and timestamp is not None:
         raise SharingError(400, "version and timestamp exclude each other")
     question = question_of(request, caller, SharePath(share, schema, table), capabilities)
-    found = version_asked(question.table, version, timestamp)
-    columns = question.schema(found)
+    table_version = version_asked(question.table, version, timestamp)
+    columns = question.schema(table_version)
     info = question.info(columns, is_snapshot=True)
     form = question.can.form(info.schema)
-    named = None if version is None and timestamp is None else found
+    named = None if version is None and timestamp is None else table_version
     lines = [protocol(form, info), metadata(form, info, named)]
     if question.can.wants_end:
         lines.append(end_of_stream())
-    return Response(b"".join(map(line, lines)), media_type=NDJSON, headers=question.headers(found, form))
+    return Response(b"".join(map(line, lines)), media_type=NDJSON, headers=question.headers(table_version, form))
 
 
 # --- Files -----------------------------------------------------------------------------------------------------------

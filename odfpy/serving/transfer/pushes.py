@@ -38,7 +38,7 @@ from odfpy.serving.callers.visibility import Visibility, set_visibility
 
 @dataclass(frozen=True, slots=True)
 class SignedUrls:
-    """Creates signed URLs for objects of one dataset.
+    """A factory of signed URLs for objects of one dataset.
 
     Attributes:
         signer: signs the URLs.
@@ -193,9 +193,9 @@ class ServedTarget:
         if name is None:
             return
         is_there = refs.get(name.reference) is not None
-        made = name if is_there else name.other
-        if self._must_be_new if is_there else refs.get(made.reference) is not None:
-            raise ConcurrentUpdate(f"{made} was created by another client in the meantime")
+        created = name if is_there else name.other
+        if self._must_be_new if is_there else refs.get(created.reference) is not None:
+            raise ConcurrentUpdate(f"{created} was created by another client in the meantime")
 
     def _refuse_known(self, dataset_id: DatasetId) -> None:
         try:

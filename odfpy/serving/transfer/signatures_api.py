@@ -80,7 +80,7 @@ def add_signatures(request: Request, target: Writable, given: _Files) -> dict[st
 
 
 def _numbers(layout: DatasetLayout) -> Callable[[int], Multihash | None]:
-    """Resolves block numbers of the chain, which is only read if a revocation names one."""
+    """Return a function that resolves block numbers; the chain is only read if a revocation names one."""
     head = layout.chain.block(layout.chain.head())
     return walk_back([head], layout.chain.iter_blocks(head.block.prev_block_hash) if head.block.prev_block_hash else ())
 

@@ -84,10 +84,10 @@ def revocations(
     dataset: Readable, key: Annotated[str, Path(max_length=200, description="The key, in the form of did:key.")]
 ) -> Response:
     """Return the revocations of a key, with the times from which on its signatures are invalid."""
-    found = key_of(f"{REVOCATIONS}/{key}")
-    if found is None:
+    signer = key_of(f"{REVOCATIONS}/{key}")
+    if signer is None:
         raise HTTPException(404, "There is no such key")
-    return _side_file(dataset, revocations_of(found))
+    return _side_file(dataset, revocations_of(signer))
 
 
 class _Paths(BaseModel):

@@ -158,7 +158,7 @@ def _urls(connection: HTTPConnection, folder: WorkspaceFolder) -> SignedUrls:
     state = connection.app.state
     # A client that uses the WebSocket transfers its objects by separate requests.
     base = state.settings.base_url or str(connection.base_url).replace("ws", "http", 1)
-    place = next(at for at, one in enumerate(registry_of(connection).storages) if one is folder)
+    place = next(at for at, storage in enumerate(registry_of(connection).storages) if storage is folder)
     return SignedUrls(state.signer, f"{base.rstrip('/')}/{alias_in(connection)}", place)
 
 
@@ -380,10 +380,10 @@ def arrived(request: Request, grant: Granted) -> Response:
 
 def _begin_of(request: Request, grant: Grant) -> int:
     """Return the first byte of an upload, as far as its URL allows."""
-    said = request.headers.get("Content-Range")
-    if said is None:
+    header = request.headers.get("Content-Range")
+    if header is None:
         return 0
-    found = _RANGE.fullmatch(said.strip())
-    if found is None or int(found[2]) != grant.size - 1 or int(found[3]) != grant.size:
+    match = _RANGE.fullmatch(header.strip())
+    if match is None or int(match[2]) != grant.size - 1 or int(match[3]) != grant.size:
         raise HTTPException(400, "Content-Range is the rest of the object, such as bytes 100-199/200")
-    return int(found[1])
+    return int(match[1])

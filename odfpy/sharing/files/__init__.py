@@ -1,1 +1,1 @@
-"""The files that are served: those of a table as they are, or produced for the part that a caller may see."""
+"""The served files: original files of a table, or files produced for the part that a caller may see."""

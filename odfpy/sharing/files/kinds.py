@@ -25,8 +25,8 @@ WORDS: Final = [_CHANGES[OperationType(number)] for number in range(len(_CHANGES
 def kinds_of(column: pa.Array, *, is_whole: bool) -> npt.NDArray[np.int32]:
     """Return operation types of rows, from a column with these or with Delta's change types.
 
-    Where rows are hidden, Delta's updates become deletes and inserts: their two halves need not be adjacent, so it
-    could not be determined whether both are visible.
+    If rows are hidden, Delta's updates become deletes and inserts: their two halves need not be adjacent, so it cannot
+    be determined whether both are visible.
     """
     import numpy as np
     import pyarrow as pa

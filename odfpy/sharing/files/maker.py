@@ -88,7 +88,7 @@ class FileMaker:
             has_vectors: whether the file may contain superseded rows, marked by a deletion vector.
 
         Raises:
-            OdfError: it cannot be read or written.
+            OdfError: a file cannot be read or written.
         """
         operations = change.operations if change is not None else None
         has_few_superseded = file.live is None or (has_vectors and np.mean(~file.live) <= MAX_SHARE)
@@ -114,13 +114,13 @@ class FileMaker:
         return self.path(_key(file, schema, view, None)).exists()
 
     def path(self, key: str) -> Path:
-        """Return the path of the file of a key."""
+        """Return the path of the file with a key."""
         return self._folder / key[:2] / f"{key}.parquet"
 
     def tidy(self) -> int:
-        """Evict the least recently used files if the limit is exceeded; returns the number of freed bytes.
+        """Evict the least recently used files if the limit is exceeded; return the number of freed bytes.
 
-        An eighth of the limit is then free, so that not every new file causes a scan of all others.
+        Afterwards an eighth of the limit is free, so that not every new file causes a scan of all others.
         """
         files = []
         for path in self._folder.glob("??/*.parquet"):
@@ -209,7 +209,7 @@ def _visible_batches(
 
 
 def _with_kinds(batches: Iterator[pa.RecordBatch], kinds: pa.Array, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-    """Add the kinds of changes of all rows as the last column."""
+    """Yield the batches with the kind of each row's change as the last column."""
     import pyarrow as pa
 
     count = 0
@@ -219,14 +219,14 @@ def _with_kinds(batches: Iterator[pa.RecordBatch], kinds: pa.Array, schema: pa.S
 
 
 def _dictionary_columns(schema: pa.Schema) -> list[str]:
-    """Return columns whose values repeat often; dictionaries of numbers take long and save little."""
+    """Return the columns whose values repeat often; dictionaries of numbers take long and save little."""
     import pyarrow as pa
 
     return [field.name for field in schema if pa.types.is_string(field.type) or pa.types.is_binary(field.type)]
 
 
 def _key(file: TableFile, schema: pa.Schema, view: View, operations: str | None) -> str:
-    """Return the key of the file that is derived from a file."""
+    """Return the key of the file that is produced from a file."""
     parts = [file.identity.encode(), view.identity, schema.serialize().to_pybytes(), str(operations).encode()]
     if file.partition_values:
         parts.append(repr(sorted(file.partition_values.items())).encode())

@@ -1,4 +1,4 @@
-"""Work on several files at once, with results in the order of the files."""
+"""Concurrent work on several files, with results in the order of the files."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ class ReadAheadPool:
         self._pool = ThreadPoolExecutor(self._most, thread_name_prefix="odf-shared-file")
 
     def map(self, work: Callable[[T], V], items: Iterable[T], is_long: Callable[[T], bool]) -> Iterator[V]:
-        """Yield the results of some work, in order; stops at the first error.
+        """Yield the results of a function, in order; stop at the first error.
 
         Args:
             work: function for each item.
-            items: the items; only a few more are taken than results were consumed.
+            items: the items; only a few more are taken than results are consumed.
             is_long: returns whether work on an item takes long enough for another thread.
         """
         begun: deque[tuple[Callable[[], V], Future[V] | None]] = deque()

@@ -1,4 +1,4 @@
-"""Arrow types as types of Delta tables (Delta Sharing protocol, "Schema Object")."""
+"""Conversion of Arrow types to types of Delta tables (Delta Sharing protocol, "Schema Object")."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def arrow_schema(text: str) -> pa.Schema:
     """Parse a `schema_string`.
 
     Raises:
-        SchemaError: it is invalid.
+        SchemaError: the text is invalid.
     """
     try:
         return pa.schema(_fields(json.loads(text)))
@@ -73,7 +73,7 @@ def as_shared(batch: pa.RecordBatch, schema: pa.Schema, *, is_exact: bool = Fals
     Args:
         batch: the rows.
         schema: a `shared_schema`.
-        is_exact: whether nanoseconds of times are an error, instead of being cut off.
+        is_exact: whether nanoseconds are an error, instead of being truncated.
 
     Raises:
         SchemaError: a value does not fit.
@@ -88,7 +88,7 @@ def shared_column(batch: pa.RecordBatch, field: pa.Field, *, is_exact: bool = Fa
     Args:
         batch: the rows.
         field: the column.
-        is_exact: as there.
+        is_exact: as in `as_shared`.
 
     Raises:
         SchemaError: a value does not fit; the message does not contain it.
@@ -191,7 +191,9 @@ def _type(kind: pa.DataType) -> Any:
 
 
 def _fields(struct: Any) -> list[pa.Field]:
-    return [pa.field(one["name"], _arrow_type(one["type"]), nullable=one["nullable"]) for one in struct["fields"]]
+    return [
+        pa.field(field["name"], _arrow_type(field["type"]), nullable=field["nullable"]) for field in struct["fields"]
+    ]
 
 
 def _arrow_type(kind: Any) -> pa.DataType:

@@ -1,4 +1,4 @@
-"""Files in which a view shows at least one row: determined once for each file and view.
+"""Cache of the files in which a view shows at least one row, determined once per file and view.
 
 <folder>/shown/<hash of the view>     a line for each file: `<identity> 1` or `<identity> 0`
 """
@@ -45,7 +45,7 @@ class ShownFiles:
         return found
 
     def _of(self, name: str) -> dict[str, bool]:
-        """Return the entries of a view; of a file that has grown, only new lines are read."""
+        """Return the entries of a view; only lines that were appended since the last call are read."""
         with self._lock:
             end, known = self._known.get(name, (0, {}))
             try:

@@ -1,4 +1,4 @@
-"""Statistics of files, which let clients and hints skip files (Delta Sharing protocol, "Per-file Statistics").
+"""Statistics of files, by which clients and hints skip files (Delta Sharing protocol, "Per-file Statistics").
 
 Uncertain bounds are omitted: an extra file costs time, a skipped one loses rows. Parquet's bounds of floats ignore NaN,
 which some engines sort as the greatest value, so floats have none.
@@ -27,7 +27,7 @@ def file_statistics(path: FilePlace, columns: Mapping[str, Any]) -> dict[str, An
 
 
 def footer_statistics(metadata: pq.FileMetaData, columns: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the same statistics from a footer.
+    """Return the statistics of a file from its footer, as `file_statistics`.
 
     Args:
         metadata: the footer.
@@ -39,14 +39,14 @@ def footer_statistics(metadata: pq.FileMetaData, columns: Mapping[str, Any]) -> 
     for number in range(metadata.num_columns):
         leaf = metadata.schema.column(number)
         name = leaf.path
-        if name not in columns or leaf.name != name:  # of a nested column, the path has dots; so may a name
+        if name not in columns or leaf.name != name:  # paths of nested columns have dots; so may names
             continue
         parts = [metadata.row_group(group).column(number) for group in range(metadata.num_row_groups)]
         found = [part.statistics for part in parts]
-        if all(one is not None and one.has_null_count for one in found):
-            nulls[name] = sum(one.null_count for one in found)
+        if all(statistics is not None and statistics.has_null_count for statistics in found):
+            nulls[name] = sum(statistics.null_count for statistics in found)
         bounded = [one for part, one in zip(parts, found, strict=True) if not _is_only_nulls(part, one)]
-        if bounded and all(one is not None and one.has_min_max for one in bounded):
+        if bounded and all(statistics is not None and statistics.has_min_max for statistics in bounded):
             low, high = _bounds(bounded)
             if low is not None:
                 least[name], greatest[name] = low, high
@@ -56,7 +56,7 @@ def footer_statistics(metadata: pq.FileMetaData, columns: Mapping[str, Any]) -> 
 def _bounds(bounded: Sequence[Any]) -> tuple[Any, Any]:
     """Return the bounds of several row groups, None for times and dates beyond the years 1 to 9999."""
     try:
-        return bounds(min(one.min for one in bounded), max(one.max for one in bounded))
+        return bounds(min(statistics.min for statistics in bounded), max(statistics.max for statistics in bounded))
     except OverflowError:
         return None, None
 

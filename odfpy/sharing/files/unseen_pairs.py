@@ -1,6 +1,6 @@
-"""Corrections of which a caller sees nothing: both halves are equal in all visible columns.
+"""Corrections whose halves are equal in all visible columns, which are hidden from the caller.
 
-They would reveal that a hidden column of that row changed. Without them, the changes have the same outcome.
+They would reveal that a hidden column of the row changed. Without them, the changes have the same outcome.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def without_unseen_pairs(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Recor
 
 
 def _is_seen(batch: pa.RecordBatch) -> npt.NDArray[np.bool_]:
-    """Return for each row whether it is anything but half of a correction with equal halves."""
+    """Return for each row whether it is not half of a correction with equal halves."""
     import numpy as np
     import pyarrow.compute as pc
 
@@ -56,7 +56,7 @@ def _is_seen(batch: pa.RecordBatch) -> npt.NDArray[np.bool_]:
 
 
 def _equal(column: pa.Array, first: npt.NDArray[np.intp]) -> npt.NDArray[np.bool_]:
-    """Return for some rows whether they have the same value as the next one; two NULLs or two NaNs are the same."""
+    """Return for each of the given rows whether its value equals the next one; two NULLs or two NaNs are equal."""
     import numpy as np
     import pyarrow as pa
 
@@ -68,7 +68,7 @@ def _equal(column: pa.Array, first: npt.NDArray[np.intp]) -> npt.NDArray[np.bool
 
 
 def _codes(values: pa.Array) -> npt.NDArray[np.int64]:
-    """Return a number for each value, the same only for equal ones."""
+    """Return a number for each value; equal values have equal numbers."""
     import numpy as np
     import pyarrow as pa
 

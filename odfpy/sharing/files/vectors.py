@@ -13,15 +13,15 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
 FEATURE: Final = "deletionVectors"
-"""The reader feature that a client must have."""
+"""The reader feature that a client must support."""
 
 MAX_SHARE: Final = 0.3
-"""Share of rows that do not count above which a file without them is less to read."""
+"""Maximum share of superseded rows; above it, a file without them is less to read."""
 
 _MAGIC: Final = 1681511377
 _NO_RUNS: Final = 12346
 _CONTAINER: Final = 1 << 16  # rows of a container
-_MAX_ARRAY_SIZE: Final = 4096  # rows that an array container lists; larger ones are bitmaps
+_MAX_ARRAY_SIZE: Final = 4096  # maximum rows in an array container; larger containers are bitmaps
 _Z85: Final = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ.-:+=^!/*?&<>()[]{}@%$#"
 
 

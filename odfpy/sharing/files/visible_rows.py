@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 BATCH_ROWS: Final = 1 << 20
 """Maximum rows of a batch, and of a row group that is written."""
 
-_FIRST_ROWS: Final = 8192  # enough where one row decides
-_CONDITIONS: Final = 256  # number of cached ones
+_FIRST_ROWS: Final = 8192  # enough if one row decides
+_CONDITIONS: Final = 256  # maximum number of cached conditions
 
 
 def visible_rows(file: TableFile, schema: pa.Schema, view: View) -> Iterator[pa.RecordBatch]:
@@ -39,7 +39,7 @@ def visible_rows(file: TableFile, schema: pa.Schema, view: View) -> Iterator[pa.
         view: the visible part.
 
     Raises:
-        OdfError: it cannot be read.
+        OdfError: the file cannot be read.
     """
     stored = RowsOfFile(file.path, BATCH_ROWS)
     with RowFilter(view, schema, file) as shown:
@@ -48,14 +48,14 @@ def visible_rows(file: TableFile, schema: pa.Schema, view: View) -> Iterator[pa.
 
 
 def has_visible_row(file: TableFile, view: View) -> bool:
-    """Return whether any row of a file is visible; only reads the columns that decide that.
+    """Return whether any row of a file is visible; only the columns of the condition are read.
 
     Args:
         file: a file of a table.
         view: the visible part.
 
     Raises:
-        OdfError: it cannot be read.
+        OdfError: the file cannot be read.
     """
     import pyarrow as pa
 
@@ -68,14 +68,14 @@ def has_visible_row(file: TableFile, view: View) -> bool:
 
 
 def num_visible_rows(file: TableFile, view: View) -> int:
-    """Return the number of visible rows of a file; only reads the columns that decide that.
+    """Return the number of visible rows of a file; only the columns of the condition are read.
 
     Args:
         file: a file of a table.
         view: the visible part.
 
     Raises:
-        OdfError: it cannot be read.
+        OdfError: the file cannot be read.
     """
     import pyarrow as pa
 
@@ -88,7 +88,7 @@ def num_visible_rows(file: TableFile, view: View) -> int:
 
 
 class RowFilter:
-    """Removes what is hidden from batches, and converts the rest for clients."""
+    """Removes hidden rows and columns from batches, and converts the visible ones for clients."""
 
     def __init__(self, view: View, schema: pa.Schema, file: TableFile) -> None:
         self._view = view
@@ -107,7 +107,7 @@ class RowFilter:
             self._db.close()
 
     def columns(self, names: Sequence[str]) -> list[str]:
-        """Return the columns that are needed to derive a file from one with these names."""
+        """Return the columns that are needed to produce a file from one with the given columns."""
         wanted = [name for name in names if name in self._schema.names or folded(name) in self._view.filter_columns]
         return wanted or list(names)
 
@@ -132,7 +132,7 @@ class RowFilter:
     def changes(self, stored: RowsOfFile, operations: str) -> pa.Array:
         """Return the kind of change of each visible row of a file, in order.
 
-        Of a correction that moves a row into the view, or out of it, only one half is visible: that is an insert or
+        If a correction moves a row into the view, or out of it, only one half is visible, and becomes an insert or a
         delete.
         """
         import numpy as np
@@ -158,7 +158,7 @@ class RowFilter:
         """Return whether any row of a batch is visible.
 
         Args:
-            batch: columns that decide that.
+            batch: the columns of the condition.
         """
         condition = self._view.condition
         return batch.num_rows > 0 and (condition is None or bool(self._true(batch, [condition])[0].any()))
@@ -167,7 +167,7 @@ class RowFilter:
         """Return the number of visible rows of a batch.
 
         Args:
-            batch: columns that decide that.
+            batch: the columns of the condition.
         """
         condition = self._view.condition
         return int(batch.num_rows if condition is None else self._true(batch, [condition])[0].sum())
@@ -206,16 +206,16 @@ class RowFilter:
         import pyarrow as pa
 
         assert self._db is not None  # noqa: S101  there is one where something is hidden
-        # Only these: DuckDB does not know every type of the others.
+        # Only columns of conditions: DuckDB does not support all types of the others.
         named = [name for name in batch.schema.names if folded(name) in self._view.filter_columns]
-        if len(set(map(folded, named))) < len(named):  # DuckDB would take any of them
+        if len(set(map(folded, named))) < len(named):  # DuckDB would take either of them
             raise CannotShare(
                 "A table has two columns that differ in case only, and a condition on its rows names one of them",
                 hint="Rename one of the columns.",
             )
         needed = batch.select(named) if named else pa.record_batch({"n": pa.nulls(batch.num_rows, pa.int8())})
         lacking = self._view.filter_columns.difference(map(folded, batch.schema.names))
-        texts = [_in_file(one, lacking) for one in conditions]
+        texts = [_in_file(condition, lacking) for condition in conditions]
         columns = [f"coalesce(({text}), FALSE) AS c{number}" for number, text in enumerate(texts)]
         try:
             relation = self._db.from_arrow(pa.Table.from_batches([needed]))
@@ -245,7 +245,7 @@ def _in_file(condition: str, lacking: frozenset[str]) -> str:
 
     Args:
         condition: the condition.
-        lacking: case-folded names of columns that the table has, and the file, an older one, has not: they are NULL.
+        lacking: case-folded names of columns of the table that an older file lacks: they are NULL.
     """
     from sqlglot import exp, parse_one
 
@@ -274,7 +274,7 @@ def _duckdb() -> duckdb.DuckDBPyConnection:
 def live_batches(
     stored: RowsOfFile, live: npt.NDArray[np.bool_] | None, columns: list[str]
 ) -> Iterator[pa.RecordBatch]:
-    """Yield the live rows of a file, row group by row group; row groups without any are skipped.
+    """Yield the live rows of a file, row group by row group; row groups without live rows are skipped.
 
     Args:
         stored: the file.

@@ -33,7 +33,7 @@ class ConcurrentChange(OdfError, code="E766"):
 
 
 class Database:
-    """The database of sharing, in the newest version; thread-safe, shared by several processes."""
+    """The database of sharing, migrated to the newest version; thread-safe, and used by several processes."""
 
     def __init__(self, url: str) -> None:
         """Open the database; create or migrate it if needed.
@@ -42,7 +42,7 @@ class Database:
             url: SQLAlchemy URL, such as `sqlite:////srv/odf/sharing.db` or `postgresql+psycopg://host/name`.
 
         Raises:
-            SharingDatabaseError: it cannot be reached, or is newer than this release.
+            SharingDatabaseError: the database cannot be reached, or is newer than this release.
         """
         self._shown = without_user(url)
         try:
@@ -61,11 +61,11 @@ class Database:
         """Open the database of a workspace.
 
         Args:
-            odf: its folder `.odf`.
-            url: the configured URL; by default it is a file in the folder, which only its owner can read.
+            odf: the folder `.odf` of the workspace.
+            url: the configured URL; by default the database is a file in the folder, which only its owner can read.
 
         Raises:
-            SharingDatabaseError: it cannot be used.
+            SharingDatabaseError: the database cannot be used.
         """
         if url is not None:
             return cls(url)
@@ -77,7 +77,7 @@ class Database:
 
     @contextmanager
     def reading(self) -> Iterator[sa.Connection]:
-        """Open a connection for reading.
+        """Provide a connection for reading.
 
         Raises:
             SharingDatabaseError: the database is unreachable or damaged.
@@ -87,7 +87,7 @@ class Database:
 
     @contextmanager
     def writing(self) -> Iterator[sa.Connection]:
-        """Run a transaction, which is committed at the end of the `with` block.
+        """Provide a transaction, which is committed at the end of the block.
 
         Raises:
             SharingDatabaseError: the database is unreachable, damaged, or read-only.
@@ -148,7 +148,7 @@ class Database:
 
     @contextmanager
     def _alone(self) -> Iterator[sa.Connection]:
-        """Open a connection that excludes concurrent migrations."""
+        """Provide a connection that excludes concurrent migrations."""
         if self._is_sqlite:
             path = Path(str(self._engine.url.database)).with_suffix(".lock")
             with path.open("w") as lock:
@@ -189,7 +189,7 @@ def _engine(url: str) -> sa.Engine:
 
 
 def _set_up_sqlite(connection: Any, _record: object) -> None:
-    connection.isolation_level = None  # or the driver begins and commits transactions implicitly
+    connection.isolation_level = None  # otherwise the driver begins and commits transactions implicitly
     connection.execute("PRAGMA foreign_keys = ON")
     connection.execute("PRAGMA synchronous = FULL")
     # The journal mode is stored in the file. Changing it needs exclusive access; if that fails, the next opener

@@ -36,7 +36,7 @@ _GRANTS: Final = (
 
 
 _COUNTS: Final = sa.not_(PRINCIPALS.c.is_disabled)
-"""Of a group: a disabled one grants nothing to its members."""
+"""Condition on the principal of a grant: disabled groups grant nothing to their members."""
 
 
 class Grants:
@@ -50,7 +50,7 @@ class Grants:
     def add(
         self, principal: str, path: SharePath, *, columns: Sequence[str] | None = None, rows: str | None = None
     ) -> Grant:
-        """Grant a principal the right to read something. Repeating a grant has no effect.
+        """Grant a principal the right to read a share, schema or table. Repeating a grant has no effect.
 
         Args:
             principal: name of a user, recipient or group.
@@ -61,7 +61,7 @@ class Grants:
         Raises:
             SharedObjectNotFound: the principal or the path does not exist.
             InvalidValue: the list of columns is empty.
-            InvalidCondition: it is not a valid row condition.
+            InvalidCondition: the row condition is invalid.
         """
         if columns is not None and not columns:
             raise InvalidValue("A grant without columns allows nothing", hint="Name columns, or omit the option.")
@@ -110,13 +110,13 @@ class Grants:
             if path is not None:
                 self._shares.ids(connection, path)
             found = map(_grant, connection.execute(query))
-            return [one for one in found if path is None or str(one.path).lower() == str(path).lower()]
+            return [grant for grant in found if path is None or str(grant.path).lower() == str(path).lower()]
 
     def remove(self, number: int) -> Grant:
         """Revoke a grant, effective from the next request.
 
         Raises:
-            SharedObjectNotFound: there is no grant of that number.
+            SharedObjectNotFound: there is no grant with the number.
         """
         with self._database.writing() as connection:
             row = connection.execute(_GRANTS.where(GRANTS.c.id == number)).first()
@@ -134,7 +134,7 @@ class Grants:
             return [_grant(row) for row in connection.execute(query)]
 
     def of_everybody(self) -> Mapping[int, Sequence[Grant]]:
-        """Return the same for all principals at once, by id; those without grants are missing."""
+        """Return the grants that apply to each principal, by its id; principals without grants are missing."""
         found: dict[int, list[Grant]] = defaultdict(list)
         with self._database.reading() as connection:
             members: dict[int, list[int]] = defaultdict(list)

@@ -1,4 +1,4 @@
-"""The served histories of datasets: how far each was served as a shared table, and from which number on."""
+"""The served histories of datasets: the last block that was served as a shared table, and the first version number."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class ServedHistories:
         self._database = database
 
     def find(self, dataset_id: str, at: str) -> ServedHistory | None:
-        """Return the latest served history; None if nothing was served yet.
+        """Return the latest served history; None if none was served yet.
 
         Args:
             dataset_id: id of the dataset.
@@ -47,7 +47,7 @@ class ServedHistories:
             return None if row is None else ServedHistory(row.head, row.sequence_number, row.base)
 
     def compare_and_swap(self, dataset_id: str, at: str, known: ServedHistory | None, new: ServedHistory) -> bool:
-        """Replace a history, if it is still the one that was read; return whether it was.
+        """Replace a history if it still is the one that was read; return whether it was replaced.
 
         Args:
             dataset_id: id of the dataset.

@@ -1,5 +1,6 @@
-"""Passwords of users: set, verified, removed. Only argon2id hashes are stored, with the library's recommended
-parameters.
+"""Passwords of users: set, verified, removed.
+
+Only argon2id hashes are stored, with the library's recommended parameters.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ def check_password(name: str, password: str) -> None:
     """Check that a text is acceptable as a user's password. Messages never contain it.
 
     Raises:
-        InvalidValue: it is too short, too long, cannot be typed, or equals the user's name.
+        InvalidValue: the text is too short, too long, cannot be typed, or equals the user's name.
     """
     if not MIN_LENGTH <= len(password) <= MAX_LENGTH:
         raise InvalidValue(
@@ -62,7 +63,7 @@ class Passwords:
 
         Raises:
             SharedObjectNotFound: the user does not exist.
-            InvalidValue: it is not acceptable as a password.
+            InvalidValue: the password is not acceptable.
         """
         user = self._principals.get(name, PrincipalKind.USER)
         check_password(user.name, password)
@@ -86,13 +87,13 @@ class Passwords:
     def check(self, name: str, password: str) -> Principal | None:
         """Return the user for a name and password; None if the password is wrong, or the user is unknown or disabled.
 
-        The time taken is the same in all cases.
+        All cases take the same time.
         """
         found = self._checked(name, password)
         return found and found[0]
 
     def log_in(self, name: str, password: str, lifetime: Duration) -> tuple[Principal, str, PrincipalToken] | None:
-        """Log a user in: returns the user and a new token, None as in `check`.
+        """Log a user in: return the user and a new token, or None as in `check`.
 
         Args:
             name: name of the user.
@@ -112,7 +113,7 @@ class Passwords:
         return None
 
     def _checked(self, name: str, password: str) -> tuple[Principal, str] | None:
-        """Return the user, and the stored hash."""
+        """Return the user and the stored hash of the password; None as in `check`."""
         sought = folded(name) if name.isprintable() else ""  # databases do not accept lone surrogates
         query = sa.select(PRINCIPALS.c.name, PRINCIPALS.c.password_hash).where(
             PRINCIPALS.c.folded == sought,
@@ -156,7 +157,7 @@ class Passwords:
 
 @lru_cache(maxsize=1)
 def _nobodys_hash() -> str:
-    """Return a hash against which passwords of unknown users are verified; it matches none."""
+    """Return a hash to verify passwords of unknown users against; no password matches it."""
     return _HASHER.hash(secrets.token_bytes(32))
 
 
@@ -168,5 +169,5 @@ def _fits(hashed: str, password: str) -> bool:
 
 
 def _bytes(password: str) -> bytes:
-    """Return the bytes of a password; keyboards encode the same letter in several ways (RFC 8265)."""
+    """Return the bytes of a password, normalized: keyboards encode the same letter in several ways (RFC 8265)."""
     return unicodedata.normalize("NFKC", password).encode("utf-8", "surrogatepass")

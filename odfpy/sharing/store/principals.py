@@ -40,8 +40,8 @@ class PrincipalToken:
     Attributes:
         id: number of the token.
         created_at: time of creation.
-        expires_at: when it expires, None if it never does.
-        revoked_at: from when it is revoked, None if it is not.
+        expires_at: time of expiry, None if it never expires.
+        revoked_at: time of revocation, None if it is not revoked.
     """
 
     id: int
@@ -94,20 +94,20 @@ class Principals:
             return self._by_id(connection, key[0])
 
     def get(self, name: str, *kinds: PrincipalKind) -> Principal:
-        """Return the principal of a name.
+        """Return the principal with a name.
 
         Args:
             name: the name, case-insensitive.
             kinds: accepted kinds; any if empty.
 
         Raises:
-            SharedObjectNotFound: there is none of that name; the message suggests a similar one.
+            SharedObjectNotFound: no principal has that name; the message suggests a similar one.
         """
         with self._database.reading() as connection:
             return self._get(connection, name, kinds)
 
     def all(self, *kinds: PrincipalKind) -> list[Principal]:
-        """Return all principals, or those of some kinds, by name."""
+        """Return all principals, or those of the given kinds, sorted by name."""
         with self._database.reading() as connection:
             return list(self._all(connection, kinds))
 
@@ -131,12 +131,12 @@ class Principals:
         Args:
             name: name of the principal.
             kinds: accepted kinds; any if empty.
-            attributes: replace all previous attributes.
-            is_disabled: whether tokens are rejected, from the next request on.
+            attributes: new attributes, which replace all previous ones.
+            is_disabled: whether to reject its tokens, from the next request on.
             is_admin: whether the user may administer the workspace over the network.
 
         Raises:
-            SharedObjectNotFound: there is none of that name; the message suggests a similar one.
+            SharedObjectNotFound: no principal has that name; the message suggests a similar one.
         """
         new: dict[str, Any] = {}
         if attributes is not None:
@@ -157,7 +157,7 @@ class Principals:
         """Add a user or recipient to a group; groups cannot be nested.
 
         Raises:
-            SharedObjectNotFound: there is none of that name; the message suggests a similar one.
+            SharedObjectNotFound: no principal has that name; the message suggests a similar one.
             UsageError: the member is a group.
         """
         with self._database.writing() as connection:
@@ -202,7 +202,7 @@ class Principals:
     def new_token(
         self, name: str, lifetime: Duration | None = None, *, is_login: bool = False
     ) -> tuple[str, PrincipalToken]:
-        """Create a token; returns its text, which cannot be retrieved again, and its metadata.
+        """Create a token; return its text, which cannot be retrieved again, and its metadata.
 
         Args:
             name: name of the owner.
@@ -210,7 +210,7 @@ class Principals:
             is_login: whether it is revoked together with the owner's password.
 
         Raises:
-            SharedObjectNotFound: there is none of that name; the message suggests a similar one.
+            SharedObjectNotFound: no principal has that name; the message suggests a similar one.
             UsageError: groups have no tokens.
             InvalidValue: the lifetime is not positive.
         """
@@ -226,11 +226,11 @@ class Principals:
         Args:
             name: name of the owner.
             token: number of the given token.
-            overlap: how long the older ones remain valid.
+            overlap: time for which the older ones remain valid.
 
         Raises:
-            SharedObjectNotFound: there is none of that name; the message suggests a similar one.
-            InvalidValue: it is too long to be represented.
+            SharedObjectNotFound: no principal has that name; the message suggests a similar one.
+            InvalidValue: the time is too long to be represented.
         """
         last = Timestamp(Timestamp.now().nanos + overlap.seconds * NANOS_PER_SECOND).nanos
         with self._database.writing() as connection:
@@ -247,14 +247,14 @@ class Principals:
             return [_token(row) for row in rows]
 
     def revoke(self, name: str, token: int | None = None) -> int:
-        """Revoke tokens, effective from the next request; returns how many.
+        """Revoke tokens, effective from the next request; return their number.
 
         Args:
             name: name of the owner.
             token: number of a token; all by default.
 
         Raises:
-            SharedObjectNotFound: there is none of that name; the message suggests a similar one.
+            SharedObjectNotFound: no principal has that name; the message suggests a similar one.
         """
         now = Timestamp.now().nanos
         with self._database.writing() as connection:
@@ -301,7 +301,7 @@ class Principals:
             token_lifetime: lifetime of the token, None if it never expires.
 
         Raises:
-            SharedObjectNotFound: there is none of that name; the message suggests a similar one.
+            SharedObjectNotFound: no principal has that name; the message suggests a similar one.
             InvalidValue: a lifetime is not positive.
         """
         text, now = new_secret(), Timestamp.now()
@@ -318,7 +318,7 @@ class Principals:
         return text
 
     def activate(self, text: str) -> tuple[Principal, str, PrincipalToken] | None:
-        """Redeem a link: returns the owner and their new token; None if it is not valid, or they are disabled."""
+        """Redeem a link: return its owner and a new token; None if the link is invalid, or the owner is disabled."""
         now = Timestamp.now()
         with self._database.writing() as connection:
             row = connection.execute(
@@ -331,7 +331,7 @@ class Principals:
             if row is None:
                 return None
             who = self._by_id(connection, row.principal_id)
-            if who.is_disabled:  # the link is still good for them, should they be let in again
+            if who.is_disabled:  # the link remains valid in case they are enabled again
                 return None
             # The condition is repeated in the update: of two concurrent requests, one changes the row.
             used = sa.update(ACTIVATIONS).where(ACTIVATIONS.c.id == row.id, ACTIVATIONS.c.used_at.is_(None))
@@ -368,7 +368,7 @@ class Principals:
         found = None if row is None else _principal(row)
         if found is None or (kinds and found.kind not in kinds):
             what = " or ".join(kind.value for kind in kinds) or "user, recipient or group"
-            known = [one.name for one in self._all(connection, kinds)]
+            known = [principal.name for principal in self._all(connection, kinds)]
             command = kinds[0].value if len(kinds) == 1 else "recipient"
             raise SharedObjectNotFound(
                 f"There is no {what} {name!r}",

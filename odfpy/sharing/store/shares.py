@@ -1,4 +1,4 @@
-"""Shares, their schemas and tables, in the database."""
+"""Shares, schemas and tables in the database."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class Shares:
         """Add a schema without tables.
 
         Raises:
-            InvalidValue: it is not the path of a schema.
+            InvalidValue: the path is not that of a schema.
             SharedObjectNotFound: the share does not exist.
             AlreadyExists: the name is taken.
         """
@@ -77,7 +77,7 @@ class Shares:
             comment: human-readable comment.
 
         Raises:
-            InvalidValue: it is not the path of a table.
+            InvalidValue: the path is not that of a table.
             SharedObjectNotFound: the share does not exist.
             AlreadyExists: the name is taken.
         """
@@ -106,7 +106,7 @@ class Shares:
             return _table(self._table_row(connection, path))
 
     def change_share(self, name: str, comment: str) -> None:
-        """Change the comment of a share.
+        """Replace the comment of a share.
 
         Raises:
             SharedObjectNotFound: the share does not exist.
@@ -116,7 +116,7 @@ class Shares:
             connection.execute(sa.update(SHARES).where(SHARES.c.id == share).values(comment=comment))
 
     def change_table(self, path: SharePath, source: TableSource, comment: str) -> None:
-        """Change the source or comment of a table, which keeps its id and grants.
+        """Replace the source and comment of a table, which keeps its id and grants.
 
         Args:
             path: path of the table.
@@ -137,7 +137,7 @@ class Shares:
         """Remove a share, schema or table, with its content and the grants on it. The data itself is not deleted.
 
         Raises:
-            SharedObjectNotFound: it does not exist.
+            SharedObjectNotFound: the path does not exist.
         """
         with self._database.writing() as connection:
             share, schema, table = self.ids(connection, path)
@@ -157,23 +157,23 @@ class Shares:
             return [Share(row.id, row.name, row.comment) for row in rows]
 
     def share(self, name: str) -> Share:
-        """Return the share of a name.
+        """Return the share with a name.
 
         Raises:
-            SharedObjectNotFound: there is none of that name; the message suggests a similar one.
+            SharedObjectNotFound: the share does not exist; the message suggests a similar name.
         """
         with self._database.reading() as connection:
             row = self._share_row(connection, name)
             return Share(row.id, row.name, row.comment)
 
     def find_share(self, name: str) -> Share | None:
-        """Return the share of a name, None if it does not exist; skips the slow search for similar names."""
+        """Return the share with a name, None if it does not exist; without the slow search for similar names."""
         with self._database.reading() as connection:
             row = connection.execute(sa.select(SHARES).where(SHARES.c.folded == folded(name))).first()
             return None if row is None else Share(row.id, row.name, row.comment)
 
     def find_table(self, path: SharePath) -> SharedTable | None:
-        """Return the table of a path, None if it does not exist; like `find_share`."""
+        """Return the table at a path, None if it does not exist; like `find_share`."""
         with self._database.reading() as connection:
             row = self._table_row(connection, path)
             return None if row is None else _table(row)
@@ -201,7 +201,7 @@ class Shares:
             after: case-folded names of schema and table after which the result starts.
             offset: number of tables to skip.
             limit: maximum number of tables.
-            within: only tables that are, or are in, one of these shares, schemas and tables; any by default.
+            within: only tables in or equal to one of these shares, schemas and tables; by default all.
 
         Raises:
             SharedObjectNotFound: the share or schema does not exist.
@@ -239,7 +239,7 @@ class Shares:
         """Return tables that are changelogs of datasets.
 
         Args:
-            within: only tables that are, or are in, one of these shares, schemas and tables; any by default.
+            within: only tables in or equal to one of these shares, schemas and tables; by default all.
         """
         query = _TABLES.where(
             SHARED_TABLES.c.kind == SourceKind.DATASET.value, SHARED_TABLES.c.shown == SharedView.CHANGELOG.value
@@ -257,10 +257,10 @@ class Shares:
             return [_table(row) for row in connection.execute(_TABLES.where(*its).order_by(*order))]
 
     def table(self, path: SharePath) -> SharedTable:
-        """Return the table of a path.
+        """Return the table at a path.
 
         Raises:
-            SharedObjectNotFound: there is none of that name; the message suggests a similar one.
+            SharedObjectNotFound: the path does not exist; the message suggests a similar name.
         """
         with self._database.reading() as connection:
             self.ids(connection, path)
@@ -270,16 +270,16 @@ class Shares:
         """Return the source of a table, or the sources of all tables in a share or schema.
 
         Raises:
-            SharedObjectNotFound: there is none of that name; the message suggests a similar one.
+            SharedObjectNotFound: the path does not exist; the message suggests a similar name.
         """
         found = self.tables(path) if path.table is None else [self.table(path)]
-        return {one.path: one.source for one in found}
+        return {table.path: table.source for table in found}
 
     def ids(self, connection: sa.Connection, path: SharePath) -> tuple[str, int | None, str | None]:
-        """Return ids of share, schema and table; None for levels below the path.
+        """Return the ids of share, schema and table; None for levels below the path.
 
         Raises:
-            SharedObjectNotFound: there is none of that name; the message suggests a similar one.
+            SharedObjectNotFound: the path does not exist; the message suggests a similar name.
         """
         share = self._share_row(connection, path.share)
         if path.schema is None:

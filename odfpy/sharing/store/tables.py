@@ -1,4 +1,4 @@
-"""The tables of the database as of the newest migration; a test compares both."""
+"""The tables of the database after the newest migration; a test compares both."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def _parent(name: str, to: str) -> sa.Column[int]:
     return sa.Column(name, sa.ForeignKey(f"{to}.id", ondelete="CASCADE"), nullable=False, index=True)
 
 
-# Times are nanoseconds since the epoch, as everywhere in odfpy: both databases sort and compare them alike.
+# Times are nanoseconds since 1970, as everywhere in odfpy: both databases sort and compare them alike.
 
 PRINCIPALS = sa.Table(
     "principals",

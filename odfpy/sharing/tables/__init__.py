@@ -1,1 +1,1 @@
-"""Kinds of tables that can be shared: each is a module that implements `contract.ReadableTable`."""
+"""Kinds of tables that can be shared; each module implements `contract.ReadableTable`."""

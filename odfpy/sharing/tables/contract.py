@@ -1,4 +1,4 @@
-"""The contract of shared tables: versions, and the Parquet files that each consists of."""
+"""The contract of shared tables: versions, and the Parquet files of each version."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class NoSuchVersion(NotFound, code="E764"):
-    """A shared table has no such version, or had none at that time."""
+    """A shared table has no such version, or had none at the requested time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,8 +28,8 @@ class TableVersion:
     """A version of a shared table.
 
     Attributes:
-        number: its number, from `ReadableTable.base` on.
-        time: when it was created.
+        number: number of the version, at least `ReadableTable.base`.
+        time: time of its creation.
         block: for a dataset, the hash of the block that created it; None for others, and before any data.
     """
 
@@ -40,10 +40,10 @@ class TableVersion:
 
 @dataclass(frozen=True, slots=True)
 class TableFile:
-    """A Parquet file of a table, or some rows of one.
+    """A Parquet file of a table, or a part of its rows.
 
     Attributes:
-        identity: text that is equal only for the same bytes and the same live rows.
+        identity: text that is equal only for equal bytes and equal live rows.
         size: size of the file in bytes.
         version: version that added it; if the table does not record that, the requested version.
         path: location of the file.
@@ -51,7 +51,7 @@ class TableFile:
         live: for each row, whether it is live; None if all are. (Equality relies on `identity` instead.)
         partition_values: values of columns that are not in the file, in the protocol's format.
         partition_types: types of these columns.
-        stats: statistics stored by the table itself, in the protocol's form; None if only the file has them.
+        stats: statistics stored by the table itself, in the protocol's form; None if only the file has statistics.
     """
 
     identity: str
@@ -66,7 +66,7 @@ class TableFile:
 
 
 class ChangeKind(Enum):
-    """The kinds of changes: of all rows of a file, or of each row by a column."""
+    """The kinds of changes: the same for all rows of a file, or determined for each row by a column."""
 
     ADDED = "add"
     REMOVED = "remove"
@@ -95,19 +95,19 @@ class ReadableTable(ABC):
     @property
     @abstractmethod
     def latest(self) -> TableVersion:
-        """Return the newest version."""
+        """The newest version."""
 
     @property
     def base(self) -> int:
-        """Return the number of the version before any data; lower numbers belong to replaced histories."""
+        """The number of the version before any data; lower numbers belong to replaced histories."""
         return 0
 
     @abstractmethod
     def version(self, number: int) -> TableVersion:
-        """Return the version of a number.
+        """Return the version with a number.
 
         Raises:
-            NoSuchVersion: it does not exist, or no longer exists.
+            NoSuchVersion: the version does not exist, or no longer exists.
         """
 
     @abstractmethod
@@ -115,7 +115,7 @@ class ReadableTable(ABC):
         """Return the newest version at a time.
 
         Raises:
-            NoSuchVersion: there was none at that time.
+            NoSuchVersion: there was no version at that time.
         """
 
     @abstractmethod
@@ -123,7 +123,7 @@ class ReadableTable(ABC):
         """Return the oldest version at or after a time.
 
         Raises:
-            NoSuchVersion: there is none.
+            NoSuchVersion: there is no such version.
         """
 
     @abstractmethod
@@ -132,22 +132,22 @@ class ReadableTable(ABC):
 
     @property
     def partition_columns(self) -> tuple[str, ...]:
-        """The names of columns whose values are in `TableFile.partition_values`."""
+        """Names of the columns whose values are in `TableFile.partition_values`."""
         return ()
 
     @property
     def row_dependent_columns(self) -> tuple[str, ...]:
-        """The names of columns whose values reveal other rows, such as running numbers."""
+        """Names of the columns whose values reveal other rows, such as running numbers."""
         return ()
 
     @property
     def may_have_deleted_rows(self) -> bool:
-        """Return whether `files` may include files with superseded rows."""
+        """True if `files` may include files with superseded rows."""
         return True
 
     @property
     def has_changes(self) -> bool:
-        """Return whether `changes` is supported."""
+        """True if `changes` is supported."""
         return True
 
     def has_new_data(self, version: TableVersion) -> bool:

@@ -1,9 +1,9 @@
 """A dataset as a shared table: its changelog, or its current state (ODF specification, "Projection").
 
-Version 0 is before any data; version N is after the N-th block that adds rows. (In a history that has replaced another
-one, numbers begin elsewhere: `odfpy.sharing.tables.numbering`.) Files are slices of the dataset, unchanged. In the
-current state, superseded rows are removed: a slice all of whose rows are live is served unchanged, and of the others
-only those that changed since the last version are produced anew.
+Version 0 is before any data; version N is after the N-th block that adds rows. (In a history that replaces another
+one, numbers start higher: `odfpy.sharing.tables.numbering`.) Files are unchanged slices of the dataset. In the current
+state, superseded rows are removed: a slice whose rows are all live is served unchanged, and other slices are only
+produced anew if they changed since the last version.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class DatasetTable(NumberedTable):
         Args:
             dataset: the dataset.
             shown: whether to show its current state, or its changelog.
-            queries: query service that determines the live rows.
+            queries: query service, which determines the live rows.
             base: number of the version before any data.
         """
         self._dataset = dataset
@@ -57,7 +57,7 @@ class DatasetTable(NumberedTable):
         return range(self._base, self._base + len(self._slices) + 1)
 
     def _time(self, number: int) -> Timestamp:
-        """Return the time of a version for clients: a request for that time returns the same version."""
+        """Return the time of a version for clients: a request for this time returns the same version."""
         block = self._added(number).block if number > self._base else self._chain[0]
         return block.block.system_time.floor_millis()
 
@@ -79,7 +79,7 @@ class DatasetTable(NumberedTable):
         event = block.block.event
         if isinstance(event, SetDataSchema) and event.schema is not None:
             return to_arrow(event.schema)
-        found = self._dataset.at(block.hash).state.schema  # as recorded by older writers
+        found = self._dataset.at(block.hash).state.schema  # a schema in the format of older writers
         return pa.schema([]) if found is None else to_arrow(found)
 
     def _schema_place(self, number: int) -> int:
@@ -128,7 +128,7 @@ class DatasetTable(NumberedTable):
                 yield TableChange(ChangeKind.BY_ROW, self._file(number), operations)
 
     def _file(self, number: int) -> TableFile:
-        """Return the slice that a version has added, as a file."""
+        """Return the slice that a version has added as a file."""
         added = self._added(number)
         (path,) = slice_paths(self._dataset.layout.data, [added])
         rows, size = added.data.offset_interval, added.data.size

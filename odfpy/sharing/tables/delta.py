@@ -1,7 +1,7 @@
-"""A Delta table as a shared table, read with the library deltalake; for a table in a bucket, from copies of its log.
+"""A Delta table as a shared table, read with the library deltalake; for tables in buckets, from copies of the log.
 
-Its versions are those of its log. Versions with change data files (`_change_data`) return these; for others, the
-changes are the difference between the files of two versions. Commits without data changes have no changes.
+Its versions are those of its log. Versions with change data files (`_change_data`) return these; for other versions,
+changes are the difference to the files of the previous one. Commits without data changes have no changes.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _CHANGE_TYPE: Final = "_change_type"
 _HAS_VECTORS: Final = "deletionVectors"
 _ELSEWHERE: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:|/")
 _TIMES: Final = LruCache[tuple[range, LocalFile], list[int]](100)
-"""Times of the versions of tables, by the last file of their log."""
+"""Times of the versions of tables, by the last file of the log."""
 _REPAIR: Final = "Repair the table at its origin, or share a copy of it."
 
 
@@ -90,7 +90,7 @@ class DeltaTable(NumberedTable):
 
     @cached_property
     def _numbers(self) -> range:
-        """Return the readable versions: from the first commit or a checkpoint on, without gaps."""
+        """The readable versions: without gaps, starting from the first commit or a checkpoint."""
         found = self._log_names
         commits = {int(match[1]) for name in found if (match := _COMMIT.fullmatch(name))}
         checkpoints = {int(match[1]) for name in found if (match := _CHECKPOINT.fullmatch(name))}
@@ -110,8 +110,10 @@ class DeltaTable(NumberedTable):
 
     @cached_property
     def _times(self) -> list[int]:
-        """Return the times of all versions, in milliseconds: each is later than the one before, as readers of Delta
-        have it, whatever the clocks of the writers said. Commits never change, so the last one identifies them all.
+        """The times of all versions in milliseconds.
+
+        Each is later than the one before, as in readers of Delta, whatever the clocks of the writers. Commits never
+        change, so the last one identifies them all.
         """
 
         def times() -> list[int]:
@@ -139,7 +141,7 @@ class DeltaTable(NumberedTable):
         return self._log_at(self._numbers[-1]).metadata().description or ""
 
     def _check_name(self, field: Any) -> None:
-        """Reject columns with other names in the files (column mapping): clients read the files directly."""
+        """Reject columns that have other names in the files (column mapping), since clients read the files directly."""
         if not isinstance(field, dict):
             return
         stored = (field.get("metadata") or {}).get(_PHYSICAL)
@@ -163,7 +165,7 @@ class DeltaTable(NumberedTable):
             actions = pa.table(log.get_add_actions()).to_pylist()
             kept = self._kept_rows(log)
             types = self._partition_types(log)
-        for action in sorted(actions, key=lambda one: str(one["path"])):
+        for action in sorted(actions, key=lambda action: str(action["path"])):
             values = action.get("partition") or {}
             known = self._local(action["path"])
             file = TableFile(
@@ -241,8 +243,8 @@ class DeltaTable(NumberedTable):
         }
 
     def _check_vectors(self, number: int) -> None:
-        """Reject deletion vectors with absolute paths, which could point to any file."""
-        far = any(self._commit(one).has_far_vectors for one in self._numbers if one <= number)
+        """Reject deletion vectors with absolute paths, which could refer to any file."""
+        far = any(self._commit(version).has_far_vectors for version in self._numbers if version <= number)
         for name in self._log_names:
             if not far and name.endswith(".parquet"):
                 far = _has_far_vectors(self._log.path / "_delta_log" / name)
@@ -281,7 +283,7 @@ class DeltaTable(NumberedTable):
         file = self._commit_file(number)
         if file is not None:
             return file
-        name = next(one for one in self._log_names if one.startswith(f"{number:020}.checkpoint"))
+        name = next(file_name for file_name in self._log_names if file_name.startswith(f"{number:020}.checkpoint"))
         return self._log.file(Path("_delta_log", name))
 
     def _commit_file(self, number: int) -> LocalFile | None:
@@ -290,7 +292,7 @@ class DeltaTable(NumberedTable):
 
     @cached_property
     def _log_names(self) -> frozenset[str]:
-        """Return the names of the log's files, which must be regular files, since a library reads them."""
+        """The names of the log's files, which must be regular files, since a library reads them."""
         log = self._log.path / "_delta_log"
         found = []
         try:
@@ -315,7 +317,7 @@ class DeltaTable(NumberedTable):
 
     @contextmanager
     def _reading(self) -> Iterator[None]:
-        """Translate errors of the library, including Rust panics, which are not `Exception`s."""
+        """Convert errors of the library in the block, including Rust panics, which are not `Exception`s."""
         try:
             yield
         except OdfError:
@@ -345,9 +347,10 @@ def _commit(file: LocalFile) -> _Commit:
 
 @lru_cache(maxsize=100_000)
 def _own_time(file: LocalFile) -> int:
-    """Return the time of a commit in milliseconds, as its writer says, else that of its file; or that of a checkpoint.
+    """Return the time of a commit in milliseconds: as recorded by its writer, else that of its file, as for
+    checkpoints.
 
-    Only lines that may have it are parsed, since logs are long.
+    Only lines that may contain it are parsed, since logs are long.
     """
     time, in_commit = file.mtime_ns // NANOS_PER_MILLI, None
     if not _COMMIT.fullmatch(file.path.name):
@@ -364,10 +367,10 @@ def _own_time(file: LocalFile) -> int:
 
 @contextmanager
 def _lines_of(file: LocalFile) -> Iterator[Iterable[bytes]]:
-    """Open a commit, and translate errors of its content.
+    """Open a commit, and convert errors of its content in the block.
 
     Raises:
-        CannotShare: it cannot be read.
+        CannotShare: the commit cannot be read.
     """
     try:
         with open_regular(file.path) as lines:
@@ -390,7 +393,7 @@ def _has_far_vectors(path: Path) -> bool:
 
 
 def _of_all_rows(path: FilePlace, kept: np.ndarray[Any, np.dtype[np.bool_]]) -> np.ndarray[Any, np.dtype[np.bool_]]:
-    """Extend a vector to all rows of a file; rows beyond its end are live."""
+    """Extend a vector to all rows of a file; rows beyond the vector are live."""
     live = np.ones(footer(path).metadata.num_rows, np.bool_)
     live[: len(kept)] = kept[: len(live)]
     return live

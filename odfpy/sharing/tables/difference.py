@@ -39,7 +39,7 @@ def file_changes(before: Iterable[TableFile], now: Iterable[TableFile], version:
 def whole_file_changes(table: ReadableTable, first: TableVersion, last: TableVersion) -> Iterator[TableChange]:
     """Return the files that a range of versions, both inclusive, has added and removed completely.
 
-    Files that a version only rewrites, as a compaction does, are left out: followers would get their rows again.
+    Files that a version only rewrites, as in a compaction, are omitted: followers would receive their rows again.
 
     Args:
         table: the table.
@@ -71,7 +71,7 @@ def _whole_files(
 
 
 def with_live(file: TableFile, live: Mask) -> TableFile:
-    """Return a file with only some live rows.
+    """Return a file restricted to its live rows.
 
     Args:
         file: the complete file.

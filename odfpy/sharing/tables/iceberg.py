@@ -1,9 +1,9 @@
 """An Iceberg table as a shared table, read with the library pyiceberg.
 
-Versions are the ancestors of the current snapshot, never snapshots of other branches, which are not published yet. The
-number of a version is the sequence number of its snapshot, which equals its index in the list of snapshots if there are
-no other branches: so numbers are stable when old snapshots expire. Version 0 is before the first one. Tables of format
-1 have no sequence numbers; there, it is the index in the list.
+Versions are the ancestors of the current snapshot; snapshots of other branches are not published, and so not included.
+The number of a version is the sequence number of its snapshot, which equals its index in the list of snapshots if there
+are no other branches: so numbers are stable when old snapshots expire. Version 0 is before the first one. Tables of
+format 1 have no sequence numbers; their versions are numbered by the index in the list.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ class IcebergTable(NumberedTable):
 
     @cached_property
     def _snapshots(self) -> Sequence[Snapshot]:
-        """Return the ancestors of the current snapshot, oldest first."""
+        """The ancestors of the current snapshot, oldest first."""
         known = {snapshot.snapshot_id: snapshot for snapshot in self._metadata.snapshots}
         found: dict[int, Snapshot] = {}
         at = self._metadata.current_snapshot_id
@@ -98,7 +98,7 @@ class IcebergTable(NumberedTable):
 
     @cached_property
     def _places(self) -> Sequence[int]:
-        """Return the version number of each snapshot."""
+        """The version number of each snapshot."""
         found = [snapshot.sequence_number or 0 for snapshot in self._snapshots]
         grows = all(one < other for one, other in zip([0, *found], found, strict=False))
         if found and grows and found[-1] - found[0] < _MAX_GAPS:
@@ -114,7 +114,7 @@ class IcebergTable(NumberedTable):
 
     @cached_property
     def _times(self) -> Sequence[int]:
-        """Return the time of each snapshot in milliseconds, made monotonic, since clocks of writers may differ."""
+        """The time of each snapshot in milliseconds, made monotonic, since clocks of writers may differ."""
         return list(accumulate((snapshot.timestamp_ms for snapshot in self._snapshots), max))
 
     def _time(self, number: int) -> Timestamp:
@@ -138,7 +138,7 @@ class IcebergTable(NumberedTable):
             return pa.schema([field.remove_metadata() for field in columns])
 
     def _columns(self, number: int) -> Schema:
-        """Return the columns of a version; for the newest one, the table's current columns."""
+        """Return the columns of a version; for the newest version, the table's current columns."""
         if self._snapshots and number < self._numbers[-1]:
             named = self._snapshots[self._place(number) or 0].schema_id
             for schema in self._metadata.schemas:
@@ -166,7 +166,7 @@ class IcebergTable(NumberedTable):
                 known = self._known(task.file)
                 self._check_columns(known, expected, columns)
                 file = TableFile(known.identity, known.size, version, known.path, num_rows=_row_count(known))
-                deleted = [self._deleted(one, task.file.file_path) for one in task.delete_files]
+                deleted = [self._deleted(delete_file, task.file.file_path) for delete_file in task.delete_files]
                 live = _without(_row_count(known), deleted)
                 if not live.all():
                     file = with_live(file, live)
@@ -215,22 +215,22 @@ class IcebergTable(NumberedTable):
     # --- Names of columns ---
 
     def _check_columns(self, file: _File, expected: pa.Schema, columns: Schema) -> None:
-        """Reject a file whose columns have other names than the table's: clients read it by names.
+        """Reject a file whose columns have other names than those of the table, since clients read files by name.
 
         Args:
             file: a file of the table.
             expected: the columns of the table.
-            columns: the same, as a mapping.
+            columns: the same columns as an Iceberg schema.
         """
         stored = _footer(file)[0]
         if all(_id(field) is None for field in stored):
             self._check_names(file, stored, columns)
         else:
             self._check_ids(file, list(expected), list(stored))
-        there = set(stored.names)
+        stored_names = set(stored.names)
         partitioned = {field.source_id for spec in self._metadata.partition_specs for field in spec.fields}
         for field in columns.fields:
-            if field.name not in there and (field.field_id in partitioned or field.initial_default is not None):
+            if field.name not in stored_names and (field.field_id in partitioned or field.initial_default is not None):
                 raise self._refused(file, f"lacks the column {field.name!r}, whose values are elsewhere")
 
     def _check_ids(self, file: _File, expected: Sequence[pa.Field], stored: Sequence[pa.Field]) -> None:
@@ -249,7 +249,7 @@ class IcebergTable(NumberedTable):
     def _check_names(self, file: _File, stored: pa.Schema, columns: Schema) -> None:
         """Check a file without field ids, which the table's name mapping must cover."""
         called = {field.field_id: field.name for field in columns.fields}
-        mapped = {name: one.field_id for one in self._names.root for name in one.names} if self._names else {}
+        mapped = {name: entry.field_id for entry in self._names.root for name in entry.names} if self._names else {}
         for field in stored:
             name = called.get(mapped.get(field.name) or 0)  # ids start at 1
             if name is None and field.name not in called.values():
@@ -266,7 +266,7 @@ class IcebergTable(NumberedTable):
 
     @contextmanager
     def _reading(self) -> Iterator[None]:
-        """Translate errors of the library."""
+        """Convert errors of the library in the block."""
         try:
             yield
         except CannotShare:
@@ -327,10 +327,10 @@ def _absolute(location: str) -> str:
 
 
 def _file(folder: LocalFolder | BucketFolder, location: str) -> _File:
-    """Return a file that the table's metadata refer to.
+    """Return a file that the table's metadata refers to.
 
     Raises:
-        CannotShare: it is outside of the folder, or missing.
+        CannotShare: the file is outside of the folder, or missing.
     """
     return folder.file(_path(location) if isinstance(folder, LocalFolder) else location)
 
@@ -344,7 +344,7 @@ def _path(location: str) -> str:
     """Return the path of a local file.
 
     Raises:
-        CannotShare: it is not local.
+        CannotShare: the file is not local.
     """
     scheme = _SCHEME.match(location)
     if scheme is None:
@@ -359,7 +359,7 @@ def _path(location: str) -> str:
 
 @lru_cache(maxsize=10_000)
 def _footer(file: _File) -> tuple[pa.Schema, int]:
-    """Return the columns of a file with their ids, and its row count."""
+    """Return the columns of a file with their field ids, and its number of rows."""
     found = footer(file.path)
     return found.columns, found.metadata.num_rows
 
@@ -388,7 +388,7 @@ def _id(field: pa.Field) -> int | None:
 
 
 def _inner(kind: pa.DataType) -> list[list[pa.Field]]:
-    """Return the fields inside a type: those of a struct together, those of a list or map for each part."""
+    """Return the fields nested in a type: those of a struct as one list, others as one list per part."""
     if pa.types.is_struct(kind):
         return [[kind.field(number) for number in range(kind.num_fields)]]
     if pa.types.is_map(kind):

@@ -1,9 +1,10 @@
 """Rows of the current state of a dataset, for each version, as bitmaps (ODF specification, "Projection").
 
-<cache of the dataset>/live/<hash of the block>.live     a bit for each row up to that block; immutable
+<cache of the dataset>/live/<hash of the block>.live     one bit per row up to that block; immutable
 
 With a primary key, a version is computed from the previous one: earlier rows with the keys of new rows are superseded,
-and of the new rows of a key, the last one decides. So the cost is that of reading the keys.
+and of the new rows with the same key, the last one decides. So the cost is that of reading the keys. Without a key,
+all rows are current if all were appended, as the footers of the slices show.
 """
 
 # ruff: noqa: S608  (SQL is made of quoted names, hashes and numbers)
@@ -17,7 +18,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from odfpy.chain.slices import SliceOfBlock
+from odfpy.chain.slices import SliceOfBlock, slice_files
 from odfpy.coordinator.storage.storage import StoredDataset
 from odfpy.data.schemas.arrow import has_one_form, to_arrow
 from odfpy.data.vocabulary import OperationType
@@ -25,6 +26,7 @@ from odfpy.files import make_folder, replace_file
 from odfpy.query.dialects import dialect_named
 from odfpy.query.query import Query
 from odfpy.query.service import QueryService
+from odfpy.query.statistics import has_only_appends
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -40,7 +42,7 @@ class LiveRows:
         Args:
             dataset: the dataset.
             slices: all slices; version N ends with the N-th, whatever number clients use for it.
-            queries: query service that determines which rows are current.
+            queries: query service, which determines the live rows.
         """
         self._dataset = dataset
         self._slices = slices
@@ -48,7 +50,7 @@ class LiveRows:
         self._folder = dataset.cache / "live"
 
     def at(self, version: int) -> npt.NDArray[np.bool_]:
-        """Return for each row up to a version whether it belongs to the current state at that version.
+        """Return for each row up to a version whether it belongs to the current state of that version.
 
         Args:
             version: number of the version, starting at 1.
@@ -80,6 +82,8 @@ class LiveRows:
     # --- Computation ---
 
     def _compute(self, version: int) -> npt.NDArray[np.bool_]:
+        if self._has_only_appends(version):
+            return np.ones(self._num_rows(version), np.bool_)
         live = np.zeros(self._num_rows(version), np.bool_)
         earlier = next((number for number in range(version - 1, 0, -1) if self._file(number).exists()), 0)
         key = self._key(earlier, version) if earlier else None
@@ -88,13 +92,21 @@ class LiveRows:
             block = self._slices[version - 1].block.hash
             live[self._offsets(version, f"SELECT {self._offset} FROM odf_as_at('{self._id}', '{block}')")] = True
             return live
-        live[: len(before)] = before
-        live[self._offsets(version, self._superseded(key, len(before)))] = False
-        live[self._offsets(version, self._decided(key, len(before)))] = True
+        start = len(before)
+        live[:start] = before
+        changed = self._offsets(version, f"{self._superseded(key, start)} UNION ALL {self._decided(key, start)}")
+        live[changed] = changed >= start
         return live
 
+    def _has_only_appends(self, version: int) -> bool:
+        """Return whether there is no primary key, and all rows up to a version are appended."""
+        slices = self._slices[:version]
+        state = self._dataset.at(slices[-1].block.hash).state
+        files = slice_files(self._dataset.layout.data, slices) if state.primary_key is None else []
+        return bool(files) and all(has_only_appends(path, state.vocab) for path in files)
+
     def _superseded(self, key: Sequence[str], start: int) -> str:
-        """Return the rows before an offset whose key occurs in a later row."""
+        """Return a query for the rows before an offset whose key occurs in a later row."""
         same = " AND ".join(f"(earlier.{name} IS NOT DISTINCT FROM later.{name})" for name in key)
         later = f"SELECT {', '.join(key)} FROM {self._log} WHERE {self._offset} >= {start}"
         return (
@@ -103,7 +115,7 @@ class LiveRows:
         )
 
     def _decided(self, key: Sequence[str], start: int) -> str:
-        """Return the last row of each key from an offset on, unless it is a retraction."""
+        """Return a query for the last row of each key from an offset on, unless it is a retraction."""
         operation = self._quoted(self._dataset.state.vocab.operation_type_column)
         nth = f"row_number() OVER (PARTITION BY {', '.join(key)} ORDER BY {self._offset} DESC) AS nth"
         rows = f"SELECT {self._offset}, {operation}, {nth} FROM {self._log} WHERE {self._offset} >= {start}"
@@ -113,7 +125,7 @@ class LiveRows:
         """Return the quoted columns of the primary key; None if there is none, or it has changed, or is hard to
         compare.
         """
-        before, now = (self._dataset.at(self._slices[one - 1].block.hash).state for one in (earlier, version))
+        before, now = (self._dataset.at(self._slices[number - 1].block.hash).state for number in (earlier, version))
         if not now.primary_key or now.primary_key != before.primary_key or now.schema is None:
             return None
         schema = to_arrow(now.schema)

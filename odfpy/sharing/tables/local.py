@@ -1,4 +1,4 @@
-"""Local folders that contain tables: nothing outside of them is read, whatever a table refers or links to."""
+"""Local folders of tables: no file outside of them is read, whatever a table or a link refers to."""
 
 from __future__ import annotations
 
@@ -16,23 +16,28 @@ class LocalFile:
     """A regular file inside a folder.
 
     Attributes:
-        path: path with symbolic links resolved.
+        location: path with symbolic links resolved, as text: a folder may have many files, and each `Path` takes long.
         size: size in bytes.
         mtime_ns: modification time.
     """
 
-    path: Path
+    location: str
     size: int
     mtime_ns: int
 
     @property
+    def path(self) -> Path:
+        """Path of the file."""
+        return Path(self.location)
+
+    @property
     def identity(self) -> str:
-        """Return a text that changes when the file is rewritten."""
-        return f"{self.path}:{self.size}:{self.mtime_ns}"
+        """Text that changes when the file is rewritten."""
+        return f"{self.location}:{self.size}:{self.mtime_ns}"
 
 
 class LocalFolder:
-    """A folder that contains a table.
+    """The folder of a table.
 
     Attributes:
         path: path with symbolic links resolved.
@@ -64,10 +69,10 @@ class LocalFolder:
         """Return a file of the folder.
 
         Args:
-            name: relative path, or an absolute one that leads into the folder.
+            name: relative path, or an absolute path inside the folder.
 
         Raises:
-            CannotShare: it is outside, missing, or not a regular file.
+            CannotShare: the file is outside, missing, or not a regular file.
         """
         try:
             path = (self.path / name).resolve(strict=True)
@@ -88,20 +93,20 @@ class LocalFolder:
                 f"The table in {self.path} may only contain files: {os.fspath(name)!r} is a folder, pipe or device",
                 hint="Remove it from the folder.",
             )
-        return LocalFile(path, stamp.st_size, stamp.st_mtime_ns)
+        return LocalFile(str(path), stamp.st_size, stamp.st_mtime_ns)
 
     def walk(self, wanted: Callable[[str], bool], hidden: tuple[str, ...]) -> tuple[list[tuple[str, LocalFile]], int]:
-        """Return the files below, each with the name it is found under, which may be a link.
+        """Return the files below the folder, each with its path, which may be a link.
 
         Args:
-            wanted: returns whether a file is wanted, by its name.
+            wanted: returns whether to include a file, by its name.
             hidden: prefixes of names of files and folders that are skipped.
 
         Returns:
-            the files, and the latest modification time of any of them or their folders, in nanoseconds.
+            The files, and the latest modification time of any of them or their folders, in nanoseconds.
 
         Raises:
-            CannotShare: something cannot be read, or a folder is a link.
+            CannotShare: a file or folder cannot be read, or a folder is a link.
         """
         found: list[tuple[str, LocalFile]] = []
         newest, folders = 0, [str(self.path)]
@@ -129,7 +134,7 @@ class LocalFolder:
         """Return a file in a folder that is not a link; resolving each path would take longer than everything else."""
         stamp = entry.stat(follow_symlinks=False)
         if stat.S_ISREG(stamp.st_mode):
-            return LocalFile(Path(entry.path), stamp.st_size, stamp.st_mtime_ns)
+            return LocalFile(entry.path, stamp.st_size, stamp.st_mtime_ns)
         return self.file(entry.path)
 
     def _check_folder(self, entry: os.DirEntry[str]) -> None:

@@ -1,7 +1,7 @@
 """Local copies of the logs of Delta tables in buckets, so that the library only reads files on this machine.
 
-A log may refer to any location. A library with the credentials of the store would follow; one that only has these
-copies cannot. Log files are immutable, so that only new ones are copied.
+A log may refer to any location. A library with credentials for the store would follow such references; a library
+that only has these copies cannot. Log files are immutable, so that only new ones are copied.
 """
 
 from __future__ import annotations
@@ -45,17 +45,17 @@ class _Mirror:
         """Update the copies to the current log, and return their folder."""
         with self._lock:
             (self._folder / "_delta_log" / "_sidecars").mkdir(parents=True, exist_ok=True)
-            there = dict(_wanted(table))
-            if sum(file.size for file in there.values()) > _MAX_SIZE:
+            current = dict(_wanted(table))
+            if sum(file.size for file in current.values()) > _MAX_SIZE:
                 raise CannotShare(
                     f"The log of the Delta table {table} has more than {_MAX_SIZE >> 20} MiB",
                     hint="Let its writer remove old commits (`VACUUM`, `cleanup_metadata`).",
                 )
-            for path in self._known.keys() - there.keys():
+            for path in self._known.keys() - current.keys():
                 with suppress(FileNotFoundError):
                     (self._folder / path).unlink()
                 del self._known[path]
-            new = [(path, file) for path, file in there.items() if self._known.get(path) != file.identity]
+            new = [(path, file) for path, file in current.items() if self._known.get(path) != file.identity]
             with ThreadPoolExecutor(_AT_ONCE) as pool:
                 for path, file in pool.map(self._copy, new):
                     self._known[path] = file.identity
@@ -65,7 +65,7 @@ class _Mirror:
         path, file = new
         target = self._folder / path
         replace_file(target, b"".join(file.pieces(0, file.size)))
-        os.utime(target, ns=(file.mtime_ns, file.mtime_ns))  # commits without a timestamp take it from the file
+        os.utime(target, ns=(file.mtime_ns, file.mtime_ns))  # used for commits without a timestamp
         return new
 
 

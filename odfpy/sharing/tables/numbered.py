@@ -10,7 +10,7 @@ from odfpy.sharing.tables.contract import NoSuchVersion, ReadableTable, TableVer
 
 
 class NumberedTable(ReadableTable):
-    """Base class of tables with consecutive versions: looks them up by number or time."""
+    """Base class of tables with consecutive version numbers: looks up versions by number or time."""
 
     @property
     @abstractmethod

@@ -1,14 +1,14 @@
-"""Version numbers of datasets, which never change their meaning, since clients follow them.
+"""Version numbers of datasets. They never change their meaning, since clients follow them.
 
 Versions are counted along the chain. If a history is rewritten (by a compaction, a forced pull, or a reset followed by
 other commits), the same count refers to other rows. So the database of shares remembers the furthest head of each
 dataset, tag and branch before it is served:
 
-    - a head that descends from it, or that it descends from, is of the same history: numbering continues
-    - any other head is of another history, whose numbers begin after all numbers used before
+    - a head that is an ancestor or a descendant of it belongs to the same history: numbering continues
+    - any other head belongs to another history, whose numbers begin after all numbers used before
 
-One more number is skipped: followers that have seen everything request it next. And the first number of a new history
-is rounded up: a count of all versions would reveal other versions to readers who may only see some rows.
+One more number is skipped: followers that have read everything request it next. The first number of a new history is
+rounded up: a count of all versions would reveal hidden versions to readers who may only see some rows.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from odfpy.sharing.store.database import SharingDatabaseError
 from odfpy.sharing.store.histories import ServedHistories, ServedHistory
 
 HISTORY_STEP: Final = 1_000_000
-"""Numbers of another history begin at the next multiple of this."""
+"""The numbers of another history begin at the next multiple of this number."""
 
 _LOGGER = logging.getLogger("odfpy")
 
@@ -102,5 +102,5 @@ def _leads_through(dataset: StoredDataset, head: Multihash, block: Multihash, nu
         block: the block.
         number: its sequence number.
     """
-    blocks = takewhile(lambda one: one.block.sequence_number >= number, dataset.chain.iter_blocks(head))
-    return any(one.hash == block for one in blocks)
+    blocks = takewhile(lambda hashed: hashed.block.sequence_number >= number, dataset.chain.iter_blocks(head))
+    return any(ancestor.hash == block for ancestor in blocks)

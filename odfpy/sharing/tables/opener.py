@@ -24,7 +24,7 @@ _MAX_KEPT: Final = 200
 
 
 class TableOpener:
-    """Opens the shared tables of some workspaces; caches those of unchanged datasets. Thread-safe."""
+    """Opens the shared tables of workspaces, and caches those of unchanged datasets. Thread-safe."""
 
     def __init__(
         self, storages: Sequence[Storage], queries: Sequence[QueryService], numbers: VersionNumbers | None = None
@@ -43,7 +43,7 @@ class TableOpener:
         """Return the current table of a source.
 
         Raises:
-            CannotShare: it does not, or no longer, exist.
+            CannotShare: the source does not exist, or no longer.
         """
         if source.kind is SourceKind.DATASET:
             return self._dataset(source)
@@ -75,7 +75,7 @@ def open_files(kind: SourceKind, location: str) -> ReadableTable:
         location: its location, as in `TableSource`.
 
     Raises:
-        CannotShare: it does not exist, cannot be read, or its library is not installed.
+        CannotShare: the table does not exist, cannot be read, or its library is not installed.
     """
     if kind is SourceKind.PARQUET:
         from odfpy.sharing.tables.parquet import ParquetTable

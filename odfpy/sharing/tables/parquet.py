@@ -1,7 +1,7 @@
 """A folder of Parquet files as a shared table, optionally with Hive partitions (`country=DE/year=2024/`).
 
-Only the current content of the folder can be read. So there is one version, whose number is the time of the latest
-change, in milliseconds since the epoch: clients that cache files notice changes by it.
+Only the current content of the folder can be read. So there is a single version, whose number is the time of the
+latest change, in milliseconds since 1970: by this number, clients that cache files detect changes.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _COLUMNS: Final[LruCache[bytes, pa.Schema]] = LruCache(200)  # by folder, as lon
 
 
 class _Listed(NamedTuple):
-    """A file with the name it is found under, which may be a link, and its real path."""
+    """A file with its path below the folder, which may be a link, and its resolved path."""
 
     name: str
     file: LocalFile | BucketFile
@@ -52,7 +52,7 @@ class ParquetTable(NumberedTable):
             folder: folder of the files: a path, or the URL of a folder in an object store.
 
         Raises:
-            CannotShare: the folder does not exist, or the store refuses.
+            CannotShare: the folder does not exist, or the store rejects the request.
         """
         self._folder = table_folder(folder)
 
@@ -111,14 +111,14 @@ class ParquetTable(NumberedTable):
 
     @cached_property
     def _listing(self) -> tuple[Sequence[_Listed], int]:
-        """Return the files, and the latest modification time of any of them or their folders, in nanoseconds."""
+        """The files, and the latest modification time of any of them or their folders, in nanoseconds."""
         found, newest = self._folder.walk(lambda name: name.lower().endswith(_SUFFIXES), _HIDDEN)
-        files = sorted((_Listed(*one) for one in found), key=lambda one: one.name)
+        files = sorted((_Listed(*listed) for listed in found), key=lambda listed: listed.name)
         return files, max([newest, *(listed.file.mtime_ns for listed in files)])
 
     @property
     def _stored_columns(self) -> pa.Schema:
-        """Return the unified columns of all files; recomputed when a file has changed."""
+        """The unified columns of all files; recomputed after a file has changed."""
         files = self._listing[0]
         key = hashlib.sha256("\0".join(listed.file.identity for listed in files).encode()).digest()
         try:
@@ -135,8 +135,10 @@ class ParquetTable(NumberedTable):
 
     @cached_property
     def _partitions(self) -> tuple[Mapping[str, pa.DataType], Mapping[str, Mapping[str, Any]]]:
-        """Return the types of the partition columns, and their values by file name."""
-        names = [one.name for one in self._listing[0]]
+        """The types of the partition columns, and their values by file name."""
+        names = [listed.name for listed in self._listing[0]]
+        if not any("=" in name for name in names):
+            return {}, {}
         options = ds.FileSystemFactoryOptions(
             partition_base_dir=str(self._folder.path), partitioning=ds.HivePartitioning.discover()
         )
@@ -154,16 +156,16 @@ class ParquetTable(NumberedTable):
 
 
 def _unified(places: Sequence[FilePlace]) -> pa.Schema:
-    """Return the unified columns of some files.
+    """Return the unified columns of files.
 
     Raises:
         CannotShare: a file cannot be read.
-        pa.ArrowException: they are incompatible.
+        pa.ArrowException: the columns are incompatible.
     """
     if not places:
         return pa.schema([])
     local = [str(place) for place in places if isinstance(place, Path)]
-    with suppress(pa.ArrowException, OSError):  # the slow path below determines which file it is
+    with suppress(pa.ArrowException, OSError):  # the slow path below determines the faulty file
         if len(local) == len(places):
             size = -(-len(local) // _THREADS)  # in order, so that columns have the order of the first file
             parts = [local[start : start + size] for start in range(0, len(local), size)]
@@ -178,6 +180,6 @@ def _unified(places: Sequence[FilePlace]) -> pa.Schema:
 
 
 def _inspected(paths: Sequence[str]) -> pa.Schema:
-    """Return the unified columns of local files, computed without a Python step for each."""
+    """Return the unified columns of local files, computed without Python code for each file."""
     factory = ds.FileSystemDatasetFactory(pyarrow.fs.LocalFileSystem(), paths, ds.ParquetFileFormat())
     return factory.inspect(promote_options="permissive").remove_metadata()

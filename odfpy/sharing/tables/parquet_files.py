@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     import pyarrow.parquet as pq
 
 FilePlace: TypeAlias = "Path | BucketFile"
-"""Where a file is: on this machine, or in a bucket."""
+"""The location of a file: a local path, or an object in a bucket."""
 
 INT96_UNIT: Final = "us"
 """Unit of times in the old form INT96, which Spark writes: in nanoseconds, by default, those after 2262 wrap around."""
@@ -40,7 +40,7 @@ def open_parquet_file(location: FilePlace) -> Iterator[pq.ParquetFile]:
     """Open a Parquet file; from a bucket, only the parts that are read are requested.
 
     Raises:
-        OdfError: it cannot be read; errors inside the `with` block are translated, too.
+        OdfError: the file cannot be read; errors in the block are converted, too.
     """
     with reading(_name(location)), _opened(location) as file:
         yield file
@@ -61,7 +61,7 @@ class RowsOfFile:
             rows: maximum rows of a batch.
 
         Raises:
-            OdfError: it cannot be read.
+            OdfError: the file cannot be read.
         """
         found = footer(location)
         groups = range(found.metadata.num_row_groups)
@@ -71,14 +71,14 @@ class RowsOfFile:
         self._dictionaries, self._rows = reading_plan(found.metadata, rows, groups)
 
     def batches(self, columns: Sequence[str], groups: Sequence[int] | None = None) -> Iterator[pa.RecordBatch]:
-        """Yield the rows of some row groups; text may be dictionary-encoded.
+        """Yield the rows of the given row groups; text may be dictionary-encoded.
 
         Args:
             columns: names of columns.
             groups: row groups, all by default.
 
         Raises:
-            OdfError: they cannot be read. Exceptions of the consumer are not translated.
+            OdfError: the rows cannot be read. Exceptions of the consumer are not converted.
         """
         name = _name(self._place)
         with ExitStack() as stack:
@@ -114,7 +114,7 @@ def footer(location: FilePlace) -> Footer:
     """Return the footer of a Parquet file, cached as long as the file is unchanged.
 
     Raises:
-        OdfError: it cannot be read.
+        OdfError: the file cannot be read.
     """
     if isinstance(location, BucketFile):
         return _footer(location)
@@ -127,7 +127,7 @@ def fetch_footers(places: Iterable[FilePlace]) -> None:
     """Fetch the footers of files in buckets that are not cached yet, concurrently.
 
     Raises:
-        OdfError: one cannot be read.
+        OdfError: a file cannot be read.
     """
     remote = [location for location in places if isinstance(location, BucketFile)]
     if len(remote) > 1:

@@ -1,7 +1,7 @@
-"""Folders of buckets that contain tables: nothing outside of them is read, whatever a table refers to.
+"""Folders of tables in buckets: no object outside of them is read, whatever a table refers to.
 
-Their content is determined by listing, once for each folder of a table: sizes and versions tell whether a file is
-unchanged. So a table whose log names thousands of files costs no request for each of them.
+Their content is determined by listing each folder of a table once: sizes and versions show whether a file is
+unchanged. So a table whose log names thousands of files needs no request for each of them.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class BucketFile:
         mtime_ns: modification time.
         version: the store's version of its content.
         bucket: the bucket.
-        key: its key there.
+        key: key in the bucket.
     """
 
     url: str
@@ -48,30 +48,30 @@ class BucketFile:
 
     @property
     def identity(self) -> str:
-        """Return a text that changes when the object is rewritten."""
+        """Text that changes when the object is rewritten."""
         return f"{self.url}:{self.size}:{self.version}"
 
     @property
     def path(self) -> BucketFile:
-        """Return its location, in the form of `TableFile`."""
+        """The location, in the form of `TableFile`."""
         return self
 
     @property
     def name(self) -> str:
-        """Return the last segment of its key."""
+        """The last segment of the key."""
         return self.key.rpartition("/")[2]
 
     def read(self, start: int, end: int) -> bytes:
-        """Read bytes from an offset up to another, or to the end.
+        """Return the bytes from one offset up to another, or to the end.
 
         Raises:
-            CannotShare: it no longer exists, or the store refuses.
+            CannotShare: the object no longer exists, or the store rejects the request.
         """
         with _asking(self.url):
             return self.bucket.ask(self.key, self.bucket.client.get, self.key, start, min(end, self.size))
 
     def pieces(self, start: int, end: int) -> Iterator[bytes]:
-        """Yield the bytes between two offsets, in pieces of one request each.
+        """Yield the bytes between two offsets, in one piece per request.
 
         Raises:
             CannotShare: as `read`.
@@ -129,11 +129,11 @@ class _Stream(io.RawIOBase):
 
 
 class BucketFolder:
-    """A folder of a bucket that contains a table.
+    """A folder of a table in a bucket.
 
     Attributes:
         url: URL of the folder, without a trailing slash.
-        path: the same without the scheme, beginning with a slash.
+        path: the URL without scheme, beginning with a slash.
     """
 
     def __init__(self, url: str) -> None:
@@ -142,7 +142,7 @@ class BucketFolder:
             url: URL of the folder; nothing is requested yet.
 
         Raises:
-            CannotShare: it is not the URL of a folder, or the library of the store is not installed.
+            CannotShare: the URL is not that of a folder, or the library of the store is not installed.
         """
         with _asking(url):
             self._place = parse_bucket_url(url)
@@ -158,10 +158,10 @@ class BucketFolder:
         """Return an object of the folder.
 
         Args:
-            name: relative path, or a URL that leads into the folder.
+            name: relative path, or a URL inside the folder.
 
         Raises:
-            CannotShare: it is outside, or missing.
+            CannotShare: the object is outside, or missing.
         """
         path = self._inside(name)
         parts = path.split("/")
@@ -187,14 +187,15 @@ class BucketFolder:
         return (f"{folder}{name}/" for name in sorted(self._listing(folder).folders) if name)
 
     def walk(self, wanted: Callable[[str], bool], hidden: tuple[str, ...]) -> tuple[list[tuple[str, BucketFile]], int]:
-        """Return the objects below, each with its path; like `LocalFolder.walk`, but folders of buckets have no times.
+        """Return the objects below the folder, each with its path; like `LocalFolder.walk`, but without times of
+        folders.
 
         Args:
-            wanted: returns whether an object is wanted, by the last segment of its name.
+            wanted: returns whether to include an object, by the last segment of its name.
             hidden: prefixes of names of objects and folders that are skipped.
 
         Raises:
-            CannotShare: there is nothing, or it cannot be read.
+            CannotShare: the folder is empty, or cannot be read.
         """
         waiting, found, is_empty = [""], list[tuple[str, BucketFile]](), True
         for folder in waiting:
@@ -202,7 +203,7 @@ class BucketFolder:
             is_empty = is_empty and not files and not folders
             named = [(path, file) for path, file in files if wanted(file.name) and not file.name.startswith(hidden)]
             found += [(f"{self.path}/{path}", file) for path, file in named]
-            waiting += [one for one in folders if not one[len(folder) :].startswith(hidden)]
+            waiting += [subfolder for subfolder in folders if not subfolder[len(folder) :].startswith(hidden)]
         if is_empty:
             raise CannotShare(
                 f"There is nothing in the folder {self.url}", hint="Name the folder that the table is in."
@@ -227,7 +228,7 @@ class BucketFolder:
         """Return the path of a name inside the folder.
 
         Raises:
-            CannotShare: it is outside.
+            CannotShare: the name is outside of the folder.
         """
         scheme = _SCHEME.match(name)
         if scheme is None:
@@ -255,10 +256,10 @@ def known_object(bucket: str, key: str) -> BucketFile:
 
     Args:
         bucket: URL of its bucket.
-        key: its key there.
+        key: key in the bucket.
 
     Raises:
-        CannotShare: it no longer exists, or the store refuses.
+        CannotShare: the object no longer exists, or the store rejects the request.
     """
     url = f"{bucket}/{key}"
     with _asking(url):
@@ -272,7 +273,7 @@ def is_remote(location: str | os.PathLike[str]) -> bool:
 
 
 def store_url(location: str) -> str | None:
-    """Normalize the URL of an object store, in the notation of any program; None if it is not one."""
+    """Normalize the URL of an object store, in the notation of any program; return None if it is not such a URL."""
     scheme, separator, rest = location.partition("://")
     kind = _SAME_STORE.get(scheme.lower(), scheme)
     container, _, key = rest.partition("/")
@@ -284,14 +285,14 @@ def table_folder(location: str | os.PathLike[str]) -> LocalFolder | BucketFolder
     """Return the folder of a table, by its path or URL.
 
     Raises:
-        CannotShare: the folder does not exist; for a bucket, that is only noticed when it is listed.
+        CannotShare: the folder does not exist; for a bucket, that is only detected when it is listed.
     """
     return BucketFolder(str(location)) if is_remote(location) else LocalFolder(location)
 
 
 @contextmanager
 def _asking(url: str) -> Iterator[None]:
-    """Translate errors of a store to errors of a shared table."""
+    """Convert errors of a store in the block to errors of a shared table."""
     try:
         yield
     except CannotShare:

@@ -16,13 +16,13 @@ def table_statistics(
     least: Mapping[str, Any] | None,
     greatest: Mapping[str, Any] | None,
 ) -> dict[str, Any] | None:
-    """Return the statistics of a file from a table's metadata; None if these are not sufficient.
+    """Return the statistics of a file from a table's metadata; None if these are insufficient.
 
     Args:
         rows: number of rows in the file.
         nulls: number of nulls by column.
         least: lower bound by column.
-        greatest: upper bound by column; of timestamps, truncated to milliseconds.
+        greatest: upper bound by column; those of timestamps are truncated to milliseconds.
     """
     if rows is None:
         return None
@@ -42,10 +42,10 @@ def table_statistics(
 
 
 def bounds(low: Any, high: Any) -> tuple[Any, Any]:
-    """Return both bounds in the protocol's form, None where unknown.
+    """Return both bounds in the protocol's form, None if they are unknown.
 
     Raises:
-        OverflowError: the upper one, rounded up to milliseconds, is beyond the year 9999.
+        OverflowError: the upper bound, rounded up to milliseconds, is beyond the year 9999.
     """
     if isinstance(low, (bool, float)):
         return None, None

@@ -1,4 +1,4 @@
-"""A table as seen by a caller who may only see some of its rows: its versions are those that change such rows.
+"""A table as seen by a caller who may only see some of its rows: its versions are those that change visible rows.
 
 Otherwise the number of versions, and their times, would reveal hidden rows.
 """
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class VisibleTable(NumberedTable):
-    """A shared table restricted to the rows a caller may see; only versions that change such rows count.
+    """A shared table restricted to the rows that a caller may see; only versions that change such rows are counted.
 
     A block hash covers all rows, so these versions have none.
     """
@@ -74,7 +74,7 @@ class VisibleTable(NumberedTable):
 
     @cached_property
     def _places(self) -> Sequence[int]:
-        """Return for each visible version its number in the complete table."""
+        """The number in the complete table of each visible version."""
         table = self._table
         if table.latest.number == table.base:
             return [table.base]

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from cli.conftest import dataset_folder
+from support.processes.terminal import PATIENCE, start
 
 from odfpy.automation.lock import SchedulerLock
 from odfpy.coordinator.workspace import Workspace
@@ -272,6 +273,9 @@ def test_runs_are_listed_and_filtered(polled: Path, odf: Odf, workspace: Path) -
     assert len(odf("runs", "com.example.other", "-o", "json").json) == 2, "the id counts"
     odf("delete", "com.example.other", "-y")
     assert len(odf("runs", POLLED, "-o", "json").json) == 2, "the name of then"
+    assert odf("runs", POLLED, "--since", "2999-01-01").err == "No runs.\n"
+    typo = odf("runs", f"{RATES}x")
+    assert (typo.code, RATES in typo.err) == (1, True), "a typo is no dataset without runs"
     shown = odf("runs", "-n", "1").out
     assert "E402: " in shown
     assert Workspace.open(workspace).datasets.summary("odf.runs").num_records == 2
@@ -339,3 +343,20 @@ def test_a_push_without_a_place_is_remarked_on(workspace: Path, odf: Odf, tmp_pa
 def test_a_push_to_a_given_place_is_not_remarked_on(workspace: Path, odf: Odf, tmp_path: Path) -> None:
     given = odf("schedule", "set", RATES, "--job", "push", "--every", "1h", "--to", str(tmp_path / "pushed" / "rates"))
     assert (given.code, "has not been pushed" in given.err) == (0, False)
+
+
+def test_a_scheduler_with_nothing_to_do_says_so(workspace: Path, odf: Odf) -> None:
+    def lines_of_scheduler() -> list[str]:
+        process = start("run", cwd=workspace)
+        assert process.stderr is not None
+        lines = []
+        while "is running" not in "".join(lines):
+            lines.append(process.stderr.readline())
+            assert lines[-1]
+        process.terminate()
+        process.communicate(timeout=PATIENCE)
+        return lines
+
+    assert any("note: no dataset has a schedule; `odf schedule set NAME" in line for line in lines_of_scheduler())
+    assert odf("schedule", "set", RATES, "--job", "compact", "--cron", "0 0 29 2 *").code == 0
+    assert not any("no dataset has a schedule" in line for line in lines_of_scheduler())

@@ -115,7 +115,7 @@ def test_it_ends_when_nobody_asks(own_servers: CommandServers, workspace: Path) 
 
 
 def test_it_ends_without_its_socket(own_servers: CommandServers, workspace: Path) -> None:
-    server = own_servers.serve(workspace)
+    server = own_servers.serve(workspace, env=own_servers.environment(LOOK_SECONDS="0.1"))
     own_servers.sockets()[0].unlink()
     wait_until(lambda: has_ended(server))
 

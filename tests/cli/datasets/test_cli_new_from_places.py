@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import os
 import re
 from pathlib import Path
 from typing import Any
@@ -62,6 +63,15 @@ def test_places_and_names_that_make_no_sense(words: list[str], says: str, odf: O
     assert refused.code in (1, 2)
     assert says in refused.says
     assert not list(folder.glob("*.yaml"))
+
+
+def test_a_file_whose_name_is_not_text(odf: Odf, folder: Path):
+    Path(os.fsdecode(bytes(folder) + b"/bad\xff.csv")).write_bytes(PEOPLE)
+    refused = odf("new", "x", "--from", os.fsdecode(b"bad\xff.csv"))
+    assert (refused.code, refused.says) == (
+        1,
+        "error: File name 'bad\\udcff.csv' is not UTF-8 (E401)\nhint: Rename the file.\n",
+    )
 
 
 def test_no_workspace_is_needed_and_paths_are_whole_then(odf: Odf, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):

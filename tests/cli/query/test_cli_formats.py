@@ -194,6 +194,25 @@ def test_ndjson_of_a_pull_comes_with_failures_and_all(odf: Odf, workspace: Path)
 # --- Words for what happened -----------------------------------------------------------------------------------------
 
 
+def test_a_derivative_without_results_says_that_it_has_no_new_records(odf: Odf, workspace: Path) -> None:
+    """They did not "change nothing": they may wait for the watermark."""
+    template = odf("new", "com.example.d", "--derivative", "--file", "-").out  # with `where id > 100`
+    text = template.replace("com.example.input", "com.example.rates").replace("engine: spark", "engine: datafusion")
+    assert odf("add", "-", stdin=text.encode()).code == 0
+    assert odf("pull", "com.example.d").err.startswith("com.example.d: updated, no new records, watermark ")
+
+
+def test_an_error_in_a_file_with_the_name_of_the_dataset_names_the_dataset(odf: Odf, workspace: Path) -> None:
+    (workspace / "stock.csv").write_text("id\nx\n")
+    (workspace / "stock.yaml").write_text(
+        "{kind: DatasetSnapshot, version: 1, content: {name: stock, kind: Root, metadata: [{kind: SetPollingSource, "
+        "fetch: {kind: FilesGlob, path: stock.csv}, read: {kind: Csv, header: true, schema: {fields: ["
+        "{name: id, type: {kind: Int64}}]}}, merge: {kind: Append}}]}}"
+    )
+    assert odf("add", "stock.yaml").code == 0
+    assert odf("pull", "stock").err.startswith("error: stock: stock.csv, line 2: column 'id' has 'x'")
+
+
 def test_the_summary_of_an_ingest_accounts_for_every_row(odf: Odf, workspace: Path) -> None:
     def rows(*keys_and_names: str) -> bytes:
         lines = (line.split() for line in keys_and_names)

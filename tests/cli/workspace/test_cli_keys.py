@@ -89,3 +89,24 @@ def test_a_forged_signature_is_seen_in_the_log_and_fails_the_verification(odf: O
     assert found.code == 1
     assert "NOT VALID" in found.out
     assert "(E650)" in found.out
+
+
+def test_a_pull_says_which_keys_were_revoked(
+    odf: Odf, workspace: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = f"file://{tmp_path}/public/rates"
+    key = odf("key", "show").out.strip()
+    line = b'{"event_time":"2024-02-01T00:00:00Z","id":9,"name":"z"}\n'
+    assert odf("ingest", NAME, "--stdin", stdin=line).code == 0
+    assert odf("push", NAME, "--to", place).code == 0
+    with monkeypatch.context() as others:
+        others.setenv("XDG_CONFIG_HOME", str(tmp_path / "theirs"))
+        assert odf("clone", place, tmp_path / "copy").code == 0
+    assert odf("key", "revoke", "--reason", "compromised", "--yes").code == 0
+    assert odf("push", NAME).code == 0
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "theirs"))
+    told = odf("pull", "rates", "-w", tmp_path / "copy").err.splitlines()
+    assert len(told) == 2
+    assert told[1].startswith(f"  note: the key {key} was revoked at ")
+    assert told[1].endswith("(compromised), by itself")
+    assert len(odf("pull", "rates", "-w", tmp_path / "copy").err.splitlines()) == 1

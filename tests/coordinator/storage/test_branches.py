@@ -376,7 +376,8 @@ def test_files_that_both_sides_have_taken_in_are_a_conflict(tmp_path: Path):
     list(workspace.pull(["com.example.folder"]))
     with pytest.raises(MergeConflict, match="the state of the source default") as caught:
         workspace.branches.merge("com.example.folder", "staging")
-    assert caught.value.hint == "Drop the branch, and pull again: the head continues from its own state."
+    drop = "`odf merge com.example.folder staging --drop`"
+    assert caught.value.hint == f"Drop the branch with {drop}, and pull again: the head continues from its own state."
 
 
 def test_a_source_that_one_side_has_set_and_the_other_disabled_is_a_conflict(tmp_path: Path):

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from odfpy.engine.datafusion.extremes import are_wrong, with_right_ones
+from odfpy.engine.datafusion.extremes import are_wrong, with_own_extremes
 from odfpy.engine.datafusion.session import name_rows, new_session, rows_in_order, run_query
 
 FRACTIONS = st.none() | st.sampled_from([math.nan, math.inf, -math.inf, 0.0, 1.5, -1.5, 1.7e308, -1.7e308, 5e-324])
@@ -98,4 +98,4 @@ def test_what_is_right_stays_as_it_is(query: str):
 
 def test_calls_over_windows_and_names_are_no_such_calls():
     query = "SELECT max(d) FILTER (WHERE x) OVER (ORDER BY k), 'max(d)', \"max\"(d), t.max(d), max FROM t"
-    assert with_right_ones(query) == query
+    assert with_own_extremes(query) == query

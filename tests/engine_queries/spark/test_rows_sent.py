@@ -18,7 +18,7 @@ from odfpy.engine.spark.plan.types import spark_schema
 from odfpy.engine.spark.process.session import request_session
 from odfpy.engine.spark.rows import stored
 from odfpy.engine.spark.rows.parallelism import gather_few, read_plan
-from odfpy.engine.spark.rows.stored import read_kept, sent, table_rows
+from odfpy.engine.spark.rows.stored import read_stored, sent, table_rows
 from odfpy.engine.spark.rows.write import batches_of
 from odfpy.errors import EngineError
 
@@ -85,7 +85,7 @@ def test_a_table_without_rows_is_sent(catalyst, rows):
 def test_small_files_are_sent_with_the_rows_that_a_scan_has(catalyst, tmp_path):
     paths = [kept(tmp_path, ROWS), kept(tmp_path, ROWS.slice(1), "year=2024.parquet")]
     schema = spark_schema(ROWS.schema, "rows")
-    plan, scanned = read_kept(catalyst, schema, paths), read_plan(catalyst, schema, paths)
+    plan, scanned = read_stored(catalyst, schema, paths), read_plan(catalyst, schema, paths)
     assert is_sent(plan)
     assert not is_sent(scanned)
     assert told(catalyst, plan) == told(catalyst, scanned) == [*ROWS.to_pylist(), *ROWS.slice(1).to_pylist()]
@@ -95,18 +95,18 @@ def test_small_files_are_sent_with_the_rows_that_a_scan_has(catalyst, tmp_path):
 def test_columns_of_files_are_found_by_their_names(catalyst, tmp_path):
     path = kept(tmp_path, ROWS.select(["text", "day", "long"]))
     schema = spark_schema(ROWS.select(["long", "text"]).schema, "rows")
-    plan = read_kept(catalyst, schema, [path])
+    plan = read_stored(catalyst, schema, [path])
     assert is_sent(plan)
     assert told(catalyst, plan) == ROWS.select(["long", "text"]).to_pylist()
 
 
 def test_large_files_and_those_of_many_rows_are_scanned(spark, catalyst, tmp_path, monkeypatch):
     path, schema = kept(tmp_path, ROWS), spark_schema(ROWS.schema, "rows")
-    assert not is_sent(read_kept(Catalyst(request_session(spark)), schema, [path]))
+    assert not is_sent(read_stored(Catalyst(request_session(spark)), schema, [path]))
     monkeypatch.setattr(stored, "_MAX_BYTES", path.stat().st_size)
-    assert is_sent(read_kept(catalyst, schema, [path]))
+    assert is_sent(read_stored(catalyst, schema, [path]))
     monkeypatch.setattr(stored, "_MAX_BYTES", path.stat().st_size - 1)
-    plan = read_kept(catalyst, schema, [path])
+    plan = read_stored(catalyst, schema, [path])
     assert not is_sent(plan)
     assert told(catalyst, plan) == ROWS.to_pylist()
 
@@ -115,7 +115,7 @@ def test_small_files_with_much_in_them_are_scanned(catalyst, tmp_path):
     table = pa.table({"text": ["x" * 10_000] * 2_000})
     path = kept(tmp_path, table)
     assert path.stat().st_size < stored._MAX_BYTES
-    plan = read_kept(catalyst, spark_schema(table.schema, "rows"), [path])
+    plan = read_stored(catalyst, spark_schema(table.schema, "rows"), [path])
     assert not is_sent(plan)
     assert catalyst.dataframe(plan).count() == 2_000
 
@@ -150,7 +150,7 @@ def test_few_rows_of_a_log_are_told_the_time_as_many_are(spark, catalyst, rows, 
     found = []
     for session in (catalyst, Catalyst(request_session(spark))):
         data = columns(session.empty(spark_schema(table.select(["c0"]).schema, "rows")))
-        changes = log._with_clock(session, sent(session, table), (*data, *log.marks(session)), latest)
+        changes = log._as_changes(session, sent(session, table), (*data, *log.marks(session)), latest)
         frame = session.dataframe(changes.plan)
         found.append((sorted(frame.collect()), changes.latest, frame.schema))
     assert found[0] == found[1]
@@ -158,7 +158,7 @@ def test_few_rows_of_a_log_are_told_the_time_as_many_are(spark, catalyst, rows, 
 
 
 def test_files_without_rows_are_sent(catalyst, tmp_path):
-    plan = read_kept(catalyst, spark_schema(ROWS.schema, "rows"), [kept(tmp_path, ROWS.slice(0, 0))])
+    plan = read_stored(catalyst, spark_schema(ROWS.schema, "rows"), [kept(tmp_path, ROWS.slice(0, 0))])
     assert is_sent(plan)
     assert catalyst.dataframe(plan).collect() == []
 
@@ -166,11 +166,11 @@ def test_files_without_rows_are_sent(catalyst, tmp_path):
 def test_files_that_are_damaged_or_lost_are_told_as_those_of_a_scan(catalyst, tmp_path):
     schema = spark_schema(ROWS.schema, "rows")
     with pytest.raises(EngineError, match="is not there"):
-        read_kept(catalyst, schema, [tmp_path / "none.parquet"])
+        read_stored(catalyst, schema, [tmp_path / "none.parquet"])
     path = kept(tmp_path, ROWS)
     path.write_bytes(path.read_bytes()[:-9])
     with pytest.raises(Exception, match=r"kept\.parquet"):
-        told(catalyst, read_kept(catalyst, schema, [path]))
+        told(catalyst, read_stored(catalyst, schema, [path]))
 
 
 def test_what_is_sent_can_be_joined_with_itself(catalyst):

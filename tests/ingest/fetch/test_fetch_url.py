@@ -144,6 +144,39 @@ def test_time_of_modification_is_asked_for(run_fetch: Fetcher, server: StaticSer
     assert len(run_fetch(step, state=MODIFIED_STATE)) == 1
 
 
+def test_file_modified_in_this_second_is_taken_when_the_second_is_over(run_fetch: Fetcher, server: StaticServer):
+    """Another change in the same second would have the same time, and would never be fetched."""
+    step, waits = FetchUrl(f"{server.url}/a.csv"), []
+
+    def answer(body: bytes, seconds: str, **headers: str):
+        def special(handler):
+            handler.date_time_string = lambda *_: MODIFIED.replace(":00 GMT", f":{seconds} GMT")
+            send(handler, body, Last_Modified=MODIFIED, **headers)
+
+        return special
+
+    def pause(seconds: float) -> None:
+        waits.append(seconds)
+        server.special["/a.csv"] = answer(b"whole", "01")
+
+    server.special["/a.csv"] = answer(b"half", "00")
+    (file,) = run_fetch(step, pause=pause)
+    assert (file.path.read_bytes(), file.state, waits) == (b"whole", MODIFIED_STATE, [1.0])
+    server.special["/a.csv"] = answer(b"tagged", "00", ETag='"v1"')
+    (file,) = run_fetch(step, pause=pause)
+    assert (file.path.read_bytes(), waits) == (b"tagged", [1.0])  # an ETag changes within a second, too
+
+
+def test_server_that_always_answers_with_the_present_time_is_asked_twice(run_fetch: Fetcher, server: StaticServer):
+    def special(handler):
+        handler.date_time_string = lambda *_: MODIFIED
+        send(handler, b"x", Last_Modified=MODIFIED)
+
+    server.special["/a.csv"] = special
+    (file,) = run_fetch(FetchUrl(f"{server.url}/a.csv"))
+    assert (file.path.read_bytes(), len(server.requests)) == (b"x", 2)
+
+
 @pytest.mark.parametrize(
     ("headers", "state"), [({"ETag": '"v1"'}, ETAG_STATE), ({"Last_Modified": MODIFIED}, MODIFIED_STATE)]
 )

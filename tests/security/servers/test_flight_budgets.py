@@ -159,6 +159,15 @@ def test_tickets_are_not_unpacked_either(client: Any) -> None:
         Ticket.parse(ticket_with(pa.record_batch([pa.array([[1]])], ["0"])))
 
 
+@pytest.mark.parametrize("limit", ["", [], {}, False, -1, "5", 1.5])
+def test_a_limit_in_a_ticket_is_a_number_of_rows(limit: Any) -> None:
+    document = {"name": "n", "query": "select 1", "dialect": "datafusion"}
+    with pytest.raises(WrongMessage):
+        Ticket.parse(json.dumps({**document, "limit": limit}).encode())
+    assert Ticket.parse(json.dumps({**document, "limit": 0}).encode()).limit == 0
+    assert Ticket.parse(json.dumps(document).encode()).limit is None
+
+
 def test_parameters_lead_nowhere_outside_of_what_came() -> None:
     document = json.loads(ticket_with(pa.record_batch([pa.array(["abc"])], ["0"])))
     sent = base64.b64decode(document["parameters"])

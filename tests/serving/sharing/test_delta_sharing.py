@@ -336,6 +336,29 @@ def test_a_url_ends_with_what_it_was_given_for(shared: Shared) -> None:
         assert shared.ask(url, None).status == 403, name
 
 
+def test_a_url_ends_with_the_table_or_its_source(shared: Shared) -> None:
+    shares = shared.sharing.shares
+    log, rates = (shares.table(SharePath("fx", "main", name)).source for name in ("log", "rates"))
+    path = SharePath("fx", "main", "moved")
+
+    def replaced() -> None:
+        shares.remove(path)
+        shares.add_table(path, rates)
+
+    for end in (replaced, lambda: shares.change_table(path, rates, "")):
+        shares.add_table(path, log)
+        try:
+            (url, *_) = (
+                line["file"]["url"] for line in shared.lines("shares/fx/schemas/main/tables/moved/query", body={})[2:]
+            )
+            shares.change_table(path, log, "another comment")
+            assert shared.ask(url, None).status == 200
+            end()
+            assert shared.ask(url, None).status == 403
+        finally:
+            shares.remove(path)
+
+
 # --- Who sees what ---------------------------------------------------------------------------------------------------
 
 

@@ -26,6 +26,9 @@ from odfpy.cli import app
 signal.signal(signal.SIGINT, signal.default_int_handler)  # tests may run in the background, where it is ignored
 sys.argv[0] = "odf"
 command = app._command
+if seconds := os.environ.get("LOOK_SECONDS"):
+    from odfpy.cli.command_server import server
+    server._LOOK_SECONDS = float(seconds)
 
 def tell_of_modules():
     before = {*sys.modules}

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date, datetime, timezone
 from decimal import Decimal
+from functools import cache
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -35,6 +36,7 @@ from odfpy.engine.spark.rows.batches import ROWS_IN_ONE_TASK
 
 CORPUS = Path(__file__).resolve().parents[2] / "engine_queries" / "corpus"
 LOCK = CORPUS / "hashes.yaml"
+_LOADER: Any = getattr(yaml, "CBaseLoader", yaml.BaseLoader)
 
 Row = tuple[Any, ...]
 _SIMPLE = {
@@ -106,14 +108,15 @@ class Made:
 # --- Files ------------------------------------------------------------------------------------------------------------
 
 
-def corpus() -> list[Case]:
-    """Return all cases, in the order of their files."""
-    return [case for path in sorted(CORPUS.glob("[0-9]*.yaml")) for case in read_cases(path)]
+@cache
+def corpus() -> tuple[Case, ...]:
+    """Return all cases, in the order of their files; each process that runs tests needs them for several modules."""
+    return tuple(case for path in sorted(CORPUS.glob("[0-9]*.yaml")) for case in read_cases(path))
 
 
 def read_cases(path: Path) -> Iterator[Case]:
     """Yield the cases of a file."""
-    for text in yaml.load_all(path.read_text("utf-8"), yaml.BaseLoader):
+    for text in yaml.load_all(path.read_text("utf-8"), _LOADER):
         inputs = {
             alias: [pa.field(name, type_of(kind)) for name, kind in of.items()] for alias, of in text["inputs"].items()
         }

@@ -104,7 +104,7 @@ def filtered(builder: Builder, table: Table, other: Table) -> Table:
     if builder.world is not None:
         pairs = [(a, b) for a, b in pairs if builder.world not in (a.name, b.name)]
     same = f"{alias}.{builder.world} = {inner}.{builder.world}" if builder.world else ""
-    forms = ["EXISTS", "NOT EXISTS", "IN"] + ([] if builder.world else ["NOT IN", "scalar"])
+    forms = ["EXISTS", "NOT EXISTS", "IN"] + ([] if builder.world else ["NOT IN", "scalar", "EXISTS alone"])
     form = builder.one_of(forms)
     if not pairs:
         return star(builder, table)
@@ -114,6 +114,9 @@ def filtered(builder: Builder, table: Table, other: Table) -> Table:
     if form in ("EXISTS", "NOT EXISTS"):
         sign = builder.one_of(("=", "<=>"))
         where = f"{form} (SELECT 1 FROM {source} WHERE {' AND '.join(filter(None, [same, f'{mine} {sign} {theirs}']))})"
+    elif form == "EXISTS alone":
+        exists = f"{builder.one_of(('EXISTS', 'NOT EXISTS'))} (SELECT 1 FROM {source} WHERE {theirs} IS NOT NULL)"
+        where = builder.one_of((exists, f"{mine} IS NULL OR {exists}"))
     elif form == "scalar":
         where = f"{mine} {builder.one_of(('<', '>=', '='))} (SELECT {builder.one_of(('max', 'min'))}({theirs}) FROM {source})"
     else:

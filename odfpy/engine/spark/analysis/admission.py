@@ -124,7 +124,7 @@ class _Admission:
                 below = [*queries, *below]
         return [
             *((self._expression, expression) for expression in expressions),
-            *((self._operator, one) for one in below),
+            *((self._operator, child) for child in below),
         ]
 
     def _check_table_function(self, node: Node) -> None:
@@ -165,8 +165,8 @@ class _Admission:
                 self._check_function(node, below)
             case "analysis.UnresolvedStarExceptOrReplace" if node.replacements().isDefined():
                 below = items(node.replacements().get())
-        found: list[_Next] = [(self._expression, one) for one in below]
-        return [*found, (self._operator, node.plan())] if is_query(name) else found
+        children_next: list[_Next] = [(self._expression, child) for child in below]
+        return [*children_next, (self._operator, node.plan())] if is_query(name) else children_next
 
     def _check_function(self, node: Node, arguments: list[Node]) -> None:
         name = call_name(node)
@@ -174,17 +174,17 @@ class _Admission:
             raise self._refused(node, REFUSED_NAMES[name])
         if name is None or name not in FUNCTIONS:
             raise self._no_such_function(node)
-        found = unfit_options(name, arguments)
-        if found is not None:
-            raise self._unfit(node, found)
+        unsuitable = unfit_options(name, arguments)
+        if unsuitable is not None:
+            raise self._unfit(node, unsuitable)
 
     def _no_such_function(self, node: Node) -> InvalidQuery:
         named = node if parsed_name(node) == "analysis.UnresolvedFunction" else node.name()
         parts = [str(part) for part in items(named.nameParts())]
-        found = did_you_mean(parts[-1].lower(), FUNCTIONS)
+        suggestion = did_you_mean(parts[-1].lower(), FUNCTIONS)
         return InvalidQuery(
             f"Cannot resolve routine {'.'.join(f'`{part}`' for part in parts)}{self._at(node)}",
-            hint=f"{found} {_NO_PROGRAMS}" if found else _NO_PROGRAMS,
+            hint=f"{suggestion} {_NO_PROGRAMS}" if suggestion else _NO_PROGRAMS,
         )
 
     def _unknown(self, node: Node, name: str) -> InvalidQuery:
@@ -198,8 +198,8 @@ class _Admission:
     def _refused(self, node: Node, reason: str) -> InvalidQuery | NondeterministicQuery:
         return self._unfit(node, UnsuitableArgument(reason, what_instead(reason)))
 
-    def _unfit(self, node: Node, found: UnsuitableArgument) -> InvalidQuery | NondeterministicQuery:
-        return self._refusal(f"`{text_of(node, self._source)}` {found.reason}{self._at(node)}", hint=found.hint)
+    def _unfit(self, node: Node, argument: UnsuitableArgument) -> InvalidQuery | NondeterministicQuery:
+        return self._refusal(f"`{text_of(node, self._source)}` {argument.reason}{self._at(node)}", hint=argument.hint)
 
     def _at(self, node: Node) -> str:
         return place(node, self._source)

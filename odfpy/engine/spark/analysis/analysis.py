@@ -55,15 +55,15 @@ def each_step(catalyst: Catalyst, transform: TransformSql, inputs: Sequence[str]
         )
     steps = transform.steps
     check_aliases(steps, inputs)
-    known, found = list(inputs), []
+    known, visited = list(inputs), []
     for source, step in zip(step_texts(transform), steps, strict=True):
         with spark_errors([source]):
             analyzed = analyzed_step(catalyst, step.alias, source, known)
-            found.append(visit(analyzed, is_last=step is steps[-1]))
+            visited.append(visit(analyzed, is_last=step is steps[-1]))
             if step is not steps[-1] and step.alias is not None:
                 catalyst.name_view(step.alias, analyzed.plan)
                 known.append(step.alias)
-    return found
+    return visited
 
 
 def analyze_query(
@@ -152,8 +152,8 @@ def check_step(catalyst: Catalyst, step: Step, *, is_last: bool) -> None:
 def check_names(step: Step) -> None:
     """Refuse names reserved for the engine, and the file metadata columns that Spark adds to tables."""
     for operator in step.operators:
-        made = items(operator.node.generatorOutput()) if operator.name == "Generate" else []
-        if any(column.name().startswith(RESERVED_PREFIX) for column in made):
+        generated = items(operator.node.generatorOutput()) if operator.name == "Generate" else []
+        if any(column.name().startswith(RESERVED_PREFIX) for column in generated):
             raise _reserved(operator.node, step)
         for name, node in operator.expressions:
             if name == "Alias" and node.name().startswith(RESERVED_PREFIX):

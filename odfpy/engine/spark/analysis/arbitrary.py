@@ -72,7 +72,7 @@ _OF_SETS: Final = frozenset("ArrayDistinct ArrayUnion ArrayIntersect ArrayExcept
 
 
 @dataclass(frozen=True, slots=True)
-class _Chosen:
+class _ArbitraryValue:
     """A value that may be one of several.
 
     Attributes:
@@ -97,7 +97,7 @@ class _Flow:
     """The arbitrary columns of a plan so far, by id, and the problems found."""
 
     def __init__(self) -> None:
-        self.known: dict[int, _Chosen] = {}
+        self.known: dict[int, _ArbitraryValue] = {}
         self.found: list[Unordered] = []
         self._definitions: dict[int, Node] = {}
 
@@ -134,9 +134,9 @@ class _Flow:
             case _ if name in _ONE_OF_EQUAL:
                 self.found += of_equal_rows(plan)
                 for child in children(plan):
-                    self._settled(columns(child))
+                    self._require_determined(columns(child))
             case _:
-                self._settled(expressions_of(plan))
+                self._require_determined(expressions_of(plan))
 
     def _made(self, outputs: Sequence[Node], groupings: Sequence[Node] = ()) -> None:
         for output in outputs:
@@ -150,12 +150,12 @@ class _Flow:
             if value is not None:
                 self.known[_id(output)] = value
 
-    def _settled(self, expressions: Sequence[Node]) -> None:
+    def _require_determined(self, expressions: Sequence[Node]) -> None:
         """Require that expressions are not arbitrary, since their values decide about rows."""
         for expression in expressions:
             self._depends_on(self._value(expression))
 
-    def _depends_on(self, value: _Chosen | None) -> None:
+    def _depends_on(self, value: _ArbitraryValue | None) -> None:
         if value is not None:
             self.found.append(value.problem)
 
@@ -186,13 +186,13 @@ class _Flow:
             if problem is None:
                 continue
             if _is_collection(function):
-                self.known[_id(output)] = _Chosen(Choice.ORDER, problem)
+                self.known[_id(output)] = _ArbitraryValue(Choice.ORDER, problem)
             else:
                 self.found.append(problem)
 
     # --- Expressions ---
 
-    def _value(self, expression: Node, groupings: Sequence[Node] = ()) -> _Chosen | None:
+    def _value(self, expression: Node, groupings: Sequence[Node] = ()) -> _ArbitraryValue | None:
         """Return the value of an expression if it is arbitrary, else None.
 
         Args:
@@ -203,7 +203,7 @@ class _Flow:
             (grouping for grouping in groupings if _is_collated(grouping) and expression.semanticEquals(grouping)), None
         )
         if collated is not None and (problem := ambiguous(collated, collated)) is not None:
-            return _Chosen(Choice.TEXT, problem)
+            return _ArbitraryValue(Choice.TEXT, problem)
         name = expression_name(expression)
         if name in ("AttributeReference", _OUTER):
             return self.known.get(_id(expression.e() if name == _OUTER else expression))
@@ -216,7 +216,7 @@ class _Flow:
             values.append(self._query("ListQuery", expression.query().plan()))
         return self._through(expression, values)
 
-    def _through(self, expression: Node, values: Sequence[_Chosen | None]) -> _Chosen | None:
+    def _through(self, expression: Node, values: Sequence[_ArbitraryValue | None]) -> _ArbitraryValue | None:
         """Return the value of an expression some of whose arguments are arbitrary."""
         chosen = [value for value in values if value is not None]
         if not chosen:
@@ -224,7 +224,7 @@ class _Flow:
         name = expression_name(expression)
         if all(name in _FREE[value.choice] for value in chosen):
             return None
-        kept = _stays_open(expression, chosen[0].choice, values)
+        kept = _stays_arbitrary(expression, chosen[0].choice, values)
         if kept and len({value.choice for value in chosen}) == 1:
             return chosen[0]
         if _is_lower_case(expression) or (name == "ArraySort" and values[1] is None and has_plain_order(expression)):
@@ -233,26 +233,26 @@ class _Flow:
             self._depends_on(value)
         return None
 
-    def _query(self, kind: str, plan: Node) -> _Chosen | None:
+    def _query(self, kind: str, plan: Node) -> _ArbitraryValue | None:
         """Return the value of a subquery."""
         self.operator(plan)
         if kind == _SCALAR:
             return self.known.get(_id(columns(plan)[0]))
         if kind == "ListQuery":
-            self._settled(columns(plan))
+            self._require_determined(columns(plan))
         return None
 
-    def _call(self, call: Node, groupings: Sequence[Node]) -> _Chosen | None:
+    def _call(self, call: Node, groupings: Sequence[Node]) -> _ArbitraryValue | None:
         """Return the result of an aggregate function."""
         function = call.aggregateFunction()
         self._arguments(function)
         if call.filter().isDefined():
-            self._settled([call.filter().get()])
+            self._require_determined([call.filter().get()])
         problem = in_group(call, groupings)
         if problem is None:
             return None
         if _is_collection(call) and not _is_collated(children(function)[0]):
-            return _Chosen(Choice.ORDER, problem)
+            return _ArbitraryValue(Choice.ORDER, problem)
         self.found.append(problem)
         return None
 
@@ -272,7 +272,7 @@ def leaves_open(parent: Node | None) -> bool:
     return name not in _FREE[Choice.ORDER] and not (name == "ArraySort" and has_plain_order(parent))
 
 
-def _stays_open(expression: Node, choice: Choice, values: Sequence[_Chosen | None]) -> bool:
+def _stays_arbitrary(expression: Node, choice: Choice, values: Sequence[_ArbitraryValue | None]) -> bool:
     """Return whether the value of an expression is again arbitrary, with each choice as good as the others."""
     name = expression_name(expression)
     if name in _EITHER:

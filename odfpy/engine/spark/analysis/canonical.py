@@ -153,15 +153,15 @@ def ordered_aggregate(catalyst: Catalyst, node: Node) -> Node:
         phases = canonical_partial_aggregate(build, node)
         if phases.can_be_merged:
             return phases.results(phases.of_rows(node.child()))
-    whole = [call for call in adding if is_sum_of_long(build, call)]
-    renewed |= {call_id(call): wide_sum(build, call) for call in whole}
+    integer_sums = [call for call in adding if is_sum_of_long(build, call)]
+    renewed |= {call_id(call): wide_sum(build, call) for call in integer_sums}
     adding = [call for call in adding if call_id(call) not in renewed]
     if adding and makes_sessions(node):  # a window sees rows before they become sessions
         node = whole_sessions(build, node)
     below = node.child()
     if adding:
-        below, groups, made = _in_order(build, node, adding)
-        for call, result in zip(adding, made, strict=True):
+        below, groups, ordered_values = _in_order(build, node, adding)
+        for call, result in zip(adding, ordered_values, strict=True):
             renewed[call_id(call)] = build.aggregate(build.expression("aggregate.First", result.toAttribute(), False))
     return catalyst.aggregate(groups, columns_with(build, node, renewed, groupings, groups), below)
 
@@ -189,15 +189,15 @@ def _in_one_form(build: Builder, call: Node) -> Node | None:
 def _in_order(build: Builder, node: Node, calls: list[Node]) -> tuple[Node, list[Node], list[Node]]:
     """Return the input of an `Aggregate` with results of calls added to each row, its groupings, and these columns."""
     catalyst = build.catalyst
-    made: list[Node] = []
+    aliases: list[Node] = []
 
     def column_of(value: Node, name: str) -> Node:
         if expression_name(value) == "AttributeReference":
             return value
-        same = next((column for column in made if column.child().semanticEquals(value)), None)
+        same = next((column for column in aliases if column.child().semanticEquals(value)), None)
         if same is None:
             same = catalyst.alias(value, name)
-            made.append(same)
+            aliases.append(same)
         return same.toAttribute()
 
     groups = [column_of(grouping, "__odf_group") for grouping in items(node.groupingExpressions())]
@@ -206,7 +206,7 @@ def _in_order(build: Builder, node: Node, calls: list[Node]) -> tuple[Node, list
         [column_of(_filtered(build, call, value), "__odf_argument") for value in children(function)]
         for call, function in zip(calls, functions, strict=True)
     ]
-    below = catalyst.project([*columns(node.child()), *made], node.child())
+    below = catalyst.project([*columns(node.child()), *aliases], node.child())
     for at, call in enumerate(calls):
         if call.isDistinct():
             below, arguments[at] = _once_each(build, below, groups, arguments[at])
@@ -221,11 +221,11 @@ def _in_order(build: Builder, node: Node, calls: list[Node]) -> tuple[Node, list
 
 def _different(expressions: list[Node]) -> list[Node]:
     """Return the distinct expressions."""
-    found: list[Node] = []
+    distinct: list[Node] = []
     for expression in expressions:
-        if not any(expression.semanticEquals(other) for other in found):
-            found.append(expression)
-    return found
+        if not any(expression.semanticEquals(other) for other in distinct):
+            distinct.append(expression)
+    return distinct
 
 
 def _filtered(build: Builder, call: Node, value: Node) -> Node:

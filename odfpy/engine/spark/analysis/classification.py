@@ -43,10 +43,10 @@ def classify_transform(catalyst: Catalyst, transform: TransformSql, inputs: Sequ
 
 def row_by_row_reason(step: Step) -> str | None:
     """Return in words why a step works row by row, or None when it does not."""
-    if any(found.name not in ROW_OPERATORS or found.subquery is not None for found in step.operators):
+    if any(operator.name not in ROW_OPERATORS or operator.subquery is not None for operator in step.operators):
         return None
     words = {"Filter": "filter", "Union": "UNION ALL", "Generate": "explode"}
-    names = {found.name for found in step.operators}
+    names = {operator.name for operator in step.operators}
     used = ["projection", *(word for name, word in words.items() if name in names)]
     return "every result row comes from one input row: " + ", ".join(used)
 
@@ -55,5 +55,5 @@ def _classify(step: Step) -> ClassifiedStep:
     reason = row_by_row_reason(step)
     if reason is not None:
         return ClassifiedStep(step, True, reason)
-    found = (what for operator in with_subqueries(step.plan) if (what := obstacle(operator)) is not None)
-    return ClassifiedStep(step, False, next(found).what)
+    obstacles = (what for operator in with_subqueries(step.plan) if (what := obstacle(operator)) is not None)
+    return ClassifiedStep(step, False, next(obstacles).what)

@@ -47,8 +47,8 @@ def check_constants(catalyst: Catalyst, parsed: Node, source: SourceText) -> Non
     """
     values = [value for plan in _plans(parsed) for value in _values(plan) if not _is_plain(value)]
     if values:
-        made = [catalyst.alias(value, f"c{at}") for at, value in enumerate(values)]
-        check_deterministic(catalyst, catalyst.analyze(catalyst.project(made, catalyst.one_row())), source)
+        aliases = [catalyst.alias(value, f"c{at}") for at, value in enumerate(values)]
+        check_deterministic(catalyst, catalyst.analyze(catalyst.project(aliases, catalyst.one_row())), source)
 
 
 def check_ranges(plan: Node, source: SourceText) -> None:
@@ -83,14 +83,14 @@ def check_gaps(catalyst: Catalyst, plan: Node, source: SourceText) -> None:
     for operator in with_subqueries(plan):
         for name, session in operator.expressions:
             is_made = name == "Alias" and expression_name(session.child()) == "CreateNamedStruct"
-            if is_made and is_session(session) and not _lasts(catalyst, session):
+            if is_made and is_session(session) and not _has_positive_gap(catalyst, session):
                 raise InvalidQuery(
                     f"The gap of these sessions is not an interval that lasts{place(session, source)}",
                     hint="Write it as a number with a unit, for example session_window(event_time, '5 minutes').",
                 )
 
 
-def _lasts(catalyst: Catalyst, session: Node) -> bool:
+def _has_positive_gap(catalyst: Catalyst, session: Node) -> bool:
     """Return whether a row's own session ends after it starts, unless that depends on the row."""
     for name, added in subtree(children(session.child())[-1]):
         if name == "TimestampAddInterval":  # the outermost one: others may belong to the time

@@ -37,9 +37,9 @@ def check_deterministic(catalyst: Catalyst, plan: Node, source: SourceText) -> N
     """
     expressions = [part for operator in with_subqueries(plan) for part in operator.expressions]
     for name, expression in expressions:
-        if not is_subquery(name) and (found := unfit(name, expression)) is not None:
-            what = f"`{text_of(expression, source)}` {found.reason}{place(expression, source)}"
-            raise NondeterministicQuery(what, hint=found.hint)
+        if not is_subquery(name) and (reason := unfit(name, expression)) is not None:
+            what = f"`{text_of(expression, source)}` {reason.reason}{place(expression, source)}"
+            raise NondeterministicQuery(what, hint=reason.hint)
     for name, expression in expressions:
         if name == "Literal" and _is_clock_literal(expression, source):
             raise _reads_clock(expression, source)
@@ -70,16 +70,18 @@ def check_rows(plan: Node, source: SourceText) -> None:
         NondeterministicQuery: there is such an operator; the hint names an alternative.
     """
     for operator in with_subqueries(plan):
-        found = obstacle(operator)
-        if found is not None and not found.deterministic:
-            message = f"{found.what} does not return the same rows every time{place(found.node, source)}"
-            raise NondeterministicQuery(message, hint=found.hint)
+        obstacle_found = obstacle(operator)
+        if obstacle_found is not None and not obstacle_found.deterministic:
+            message = (
+                f"{obstacle_found.what} does not return the same rows every time{place(obstacle_found.node, source)}"
+            )
+            raise NondeterministicQuery(message, hint=obstacle_found.hint)
 
 
 def place(node: Node, source: SourceText) -> str:
     """Return the place of a node in the text, as the end of a message."""
-    found = text_range(node)
-    return source.whole() if found is None else source.at(*found)
+    span = text_range(node)
+    return source.whole() if span is None else source.at(*span)
 
 
 def _reads_clock(node: Node, source: SourceText) -> NondeterministicQuery:
@@ -93,11 +95,11 @@ def _is_clock_literal(literal: Node, source: SourceText) -> bool:
     """
     if literal.dataType().typeName() not in _TIME_TYPES or literal.value() is None:
         return False
-    found = text_range(literal)
-    return found is not None and _TIME_LITERAL.match(source.text[slice(*found)]) is not None
+    span = text_range(literal)
+    return span is not None and _TIME_LITERAL.match(source.text[slice(*span)]) is not None
 
 
 def text_of(node: Node, source: SourceText) -> str:
     """Return the text of a node, in one line."""
-    found = text_range(node)
-    return str(node.prettyName()) if found is None else " ".join(source.text[slice(*found)].split())
+    span = text_range(node)
+    return str(node.prettyName()) if span is None else " ".join(source.text[slice(*span)].split())

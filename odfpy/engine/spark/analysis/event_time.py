@@ -25,22 +25,22 @@ _PASSES: Final = NEVER_DECREASING.keys() - {"TimestampAdd"}
 
 
 def watermark_passes(
-    catalyst: Catalyst, found: Sequence[ColumnOrigin], branches: Sequence[Branch], tables: Sequence[Table]
+    catalyst: Catalyst, origins: Sequence[ColumnOrigin], branches: Sequence[Branch], tables: Sequence[Table]
 ) -> bool:
     """Return whether the watermarks of the inputs bound the event times of the result.
 
     Args:
         catalyst: access to Catalyst.
-        found: the origins of the event time of the result.
+        origins: the origins of the event time of the result.
         branches: the branches of the plan.
         tables: the inputs, in declared order.
     """
-    return bool(found) and all(_is_monotone(catalyst, origin, branches, tables) for origin in found)
+    return bool(origins) and all(_is_monotone(catalyst, origin, branches, tables) for origin in origins)
 
 
 def output_watermark(
     catalyst: Catalyst,
-    found: Sequence[ColumnOrigin],
+    origins: Sequence[ColumnOrigin],
     branches: Sequence[Branch],
     tables: Sequence[Table],
     inputs: Sequence[Timestamp | None],
@@ -50,18 +50,18 @@ def output_watermark(
 
     Args:
         catalyst: the session.
-        found: the origins of its event time.
+        origins: the origins of its event time.
         branches: the branches of the plan.
         tables: the inputs, in declared order.
         inputs: the latest watermark of each input.
         before: the watermarks of the previous pull.
     """
-    if least_watermark(inputs) is None or not watermark_passes(catalyst, found, branches, tables):
+    if least_watermark(inputs) is None or not watermark_passes(catalyst, origins, branches, tables):
         return None
-    used = {branches[branch].input for branch in (origin.branch for origin in found) if branch is not None}
+    used = {branches[branch].input for branch in (origin.branch for origin in origins) if branch is not None}
     unused = [watermark for at, watermark in enumerate(inputs) if at not in used]
     passed = []
-    for origin in found:
+    for origin in origins:
         at = _input_of(origin, branches)
         passed.append(_watermark_after(catalyst, origin, inputs[at]))
         if origin.steps and before and before[at] is not None:

@@ -171,7 +171,7 @@ def _is_try(call: Node) -> bool:
 
 def summands_of(build: Builder, calls: list[Node]) -> tuple[list[Summand], list[Summand]]:
     """Return the distinct arguments of exact calls, and the argument of each call."""
-    found: list[Summand] = []
+    summands: list[Summand] = []
     of_call = []
     for call in calls:
         value = children(build.replacement(call.aggregateFunction()))[0]
@@ -180,9 +180,9 @@ def summands_of(build: Builder, calls: list[Node]) -> tuple[list[Summand], list[
         if call.filter().isDefined():
             value = build.only_if(call.filter().get(), value)
         value = build.cast(value, "double" if name in _FLOATS else "bigint")
-        same = next((other for other in found if other.value.semanticEquals(value)), None)
+        same = next((other for other in summands if other.value.semanticEquals(value)), None)
         if same is None:
-            same = Summand(value, pieces, f"__odf_sum{len(found)}")
-            found.append(same)
+            same = Summand(value, pieces, f"__odf_sum{len(summands)}")
+            summands.append(same)
         of_call.append(same)
-    return found, of_call
+    return summands, of_call

@@ -54,13 +54,13 @@ def late_policy(catalyst: Catalyst, transform: TransformSql, inputs: Sequence[st
         InvalidQuery: a hint has unknown arguments, or two hints contradict each other.
         NondeterministicQuery: there is a hint of another kind.
     """
-    found = _Found(tuple(inputs))
+    hints = _Hints(tuple(inputs))
     for source in step_texts(transform):
         if _BEGIN in source.text:
             with spark_errors([source]):
                 for hint in _hints(catalyst.parse(source.text)):
-                    found.add(hint, source)
-    return LatePolicy(tuple(found.late.get(name, Late.CORRECTED) for name in inputs), found.correctable)
+                    hints.add(hint, source)
+    return LatePolicy(tuple(hints.late.get(name, Late.CORRECTED) for name in inputs), hints.correctable)
 
 
 def check_no_hints(catalyst: Catalyst, source: SourceText) -> None:
@@ -79,8 +79,8 @@ def without_hints(catalyst: Catalyst, text: str) -> str:
     if _BEGIN not in text:
         return text
     for hint in _hints(catalyst.parse(text)):
-        if (found := text_range(hint)) is not None:
-            start, end = found
+        if (span := text_range(hint)) is not None:
+            start, end = span
             text = text[:start] + re.sub(r"[^\n]", " ", text[start:end]) + text[end:]
     return text
 
@@ -100,7 +100,7 @@ def _hints(plan: Node) -> Iterator[Node]:
 _QUERIES: Final = frozenset(("ScalarSubquery", "Exists", "ListQuery", "LateralSubquery"))
 
 
-class _Found:
+class _Hints:
     """The hints found so far."""
 
     def __init__(self, inputs: tuple[str, ...]) -> None:
@@ -126,7 +126,7 @@ class _Found:
             raise InvalidQuery(f"{what}{place(hint, source)}", hint=_POLICIES)
         for name in named:
             if name not in self.inputs:
-                known = ", ".join(f"`{one}`" for one in self.inputs)
+                known = ", ".join(f"`{input_name}`" for input_name in self.inputs)
                 message = f"The hint LATE names `{name}`, which is not an input{place(hint, source)}"
                 raise InvalidQuery(message, hint=f"There are: {known}.")
         for name in named or self.inputs:

@@ -37,15 +37,15 @@ def without_lateral_rows(catalyst: Catalyst, plan: Node) -> Node:
     if operator_name(plan) == INPUT:
         return plan
     below = children(plan)
-    found = [without_lateral_rows(catalyst, child) for child in below]
-    if not all(new is old for new, old in zip(found, below, strict=True)):
-        plan = plan.withNewChildren(catalyst.seq(found))
+    rewritten = [without_lateral_rows(catalyst, child) for child in below]
+    if not all(new is old for new, old in zip(rewritten, below, strict=True)):
+        plan = plan.withNewChildren(catalyst.seq(rewritten))
     if operator_name(plan) != "LateralJoin":
         return plan
-    return _Beside(catalyst, plan).made() or plan
+    return _LateralJoin(catalyst, plan).made() or plan
 
 
-class _Beside:
+class _LateralJoin:
     """One lateral join."""
 
     def __init__(self, catalyst: Catalyst, join: Node) -> None:
@@ -76,8 +76,8 @@ class _Beside:
             return True
         if name not in ("Project", "Filter", "Generate", "SubqueryAlias"):
             return False
-        made = selected(query) if name == "Project" else []
-        if any(expression_name(column) == _OUTER for column in made):
+        computed = selected(query) if name == "Project" else []
+        if any(expression_name(column) == _OUTER for column in computed):
             return False  # a column of the left side under its own identity
         used = [kind for expression in expressions_of(query) for kind, _ in subtree(expression)]
         return not any(map(is_subquery, used)) and self._is_of_one_row(query.child())
@@ -97,8 +97,8 @@ class _Beside:
                 outer = bool(query.outer()) or not self._is_inner
                 generator = self._of_row(query.generator())
                 return self._build.generate(generator, items(query.generatorOutput()), below, outer=outer)
-        made = [self._of_row(column) for column in selected(query)]
-        return self._catalyst.project([*columns(self._left), *made], below)
+        computed = [self._of_row(column) for column in selected(query)]
+        return self._catalyst.project([*columns(self._left), *computed], below)
 
     def _of_row(self, expression: Node) -> Node:
         """Return an expression in which columns of the left side are no longer those of an outer query."""
@@ -124,5 +124,5 @@ def _has_one_row(query: Node) -> bool:
 
 
 def _only_names(project: Node) -> bool:
-    values = (one.child() if expression_name(one) == "Alias" else one for one in selected(project))
+    values = (column.child() if expression_name(column) == "Alias" else column for column in selected(project))
     return all(expression_name(value) == "AttributeReference" for value in values)

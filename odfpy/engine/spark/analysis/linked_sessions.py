@@ -33,9 +33,9 @@ def linked_sessions(catalyst: Catalyst, node: Node) -> Node:
     linking = catalyst.aggregate(groupings, outputs, node.child())
     links = canonical_partial_aggregate(build, linking).of_rows(node.child())
     *known, first, last = columns(links)
-    whole = session_of(build, session, first, last, known[at].name())
+    session_struct = session_of(build, session, first, last, known[at].name())
     kept = [column for number, column in enumerate(known) if number not in (at, len(groupings) - 1)]
-    return phases.results(phases.merged(catalyst.project([whole, *kept], links)))
+    return phases.results(phases.merged(catalyst.project([session_struct, *kept], links)))
 
 
 def link_keys(build: Builder, start: Node, end: Node) -> tuple[Node, Node]:

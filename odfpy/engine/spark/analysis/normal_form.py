@@ -48,28 +48,28 @@ def in_normal_form(catalyst: Catalyst, plan: Node) -> Node:
     if name == INPUT:
         return plan
     below = children(plan)
-    found = [in_normal_form(catalyst, child) for child in below]
-    if _differ(found, below):
-        plan = plan.withNewChildren(catalyst.seq(found))
+    normalized = [in_normal_form(catalyst, child) for child in below]
+    if _differ(normalized, below):
+        plan = plan.withNewChildren(catalyst.seq(normalized))
     build = Builder(catalyst)
     match name:
         case "Project":
-            made = [_column(build, column) for column in selected(plan)]
-            return catalyst.project(made, plan.child()) if _differ(made, selected(plan)) else plan
+            computed = [_column(build, column) for column in selected(plan)]
+            return catalyst.project(computed, plan.child()) if _differ(computed, selected(plan)) else plan
         case "Aggregate":
             groupings, given = items(plan.groupingExpressions()), items(plan.aggregateExpressions())
-            made = [_column(build, column, groupings) for column in given]
-            return catalyst.aggregate(groupings, made, plan.child()) if _differ(made, given) else plan
+            computed = [_column(build, column, groupings) for column in given]
+            return catalyst.aggregate(groupings, computed, plan.child()) if _differ(computed, given) else plan
         case "Generate":
             generator = plan.generator()
             taken = _with_arguments(build, generator)
-            made, outer = items(plan.generatorOutput()), bool(plan.outer())
-            return plan if taken is generator else build.generate(taken, made, plan.child(), outer=outer)
+            computed, outer = items(plan.generatorOutput()), bool(plan.outer())
+            return plan if taken is generator else build.generate(taken, computed, plan.child(), outer=outer)
         case "Window":
             given = items(plan.windowExpressions())
-            made = [_window_function(build, function) for function in given]
+            computed = [_window_function(build, function) for function in given]
             partition, order = items(plan.partitionSpec()), items(plan.orderSpec())
-            return build.window(made, partition, order, plan.child()) if _differ(made, given) else plan
+            return build.window(computed, partition, order, plan.child()) if _differ(computed, given) else plan
     return plan
 
 
@@ -91,10 +91,10 @@ def _window_function(build: Builder, column: Node) -> Node:
     function = window.windowFunction()
     if is_call(function):
         call, *rest = children(function)
-        found = _with_parts(build, function, [_with_arguments(build, call), *rest])
+        normalized = _with_parts(build, function, [_with_arguments(build, call), *rest])
     else:
-        found = _with_arguments(build, function)
-    return _with_parts(build, column, [_with_parts(build, window, [found, *children(window)[1:]])])
+        normalized = _with_arguments(build, function)
+    return _with_parts(build, column, [_with_parts(build, window, [normalized, *children(window)[1:]])])
 
 
 def _with_arguments(build: Builder, function: Node) -> Node:
@@ -112,4 +112,4 @@ def _with_parts(build: Builder, expression: Node, parts: Sequence[Node]) -> Node
 
 
 def _differ(new: Sequence[Node], old: Sequence[Node]) -> bool:
-    return any(one is not other for one, other in zip(new, old, strict=True))
+    return any(new_node is not old_node for new_node, old_node in zip(new, old, strict=True))

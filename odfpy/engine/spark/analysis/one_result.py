@@ -34,7 +34,7 @@ def with_one_result(build: Builder, node: Node) -> Node:
     def renew(part: Node, parent: Node | None) -> Node | None:
         if expression_name(part) == CALL:
             return _call(build, part, parent, groupings)
-        if any(part.semanticEquals(one) for one in collated):
+        if any(part.semanticEquals(expression) for expression in collated):
             return _least_text(build, part)
         return None
 

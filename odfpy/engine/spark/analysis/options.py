@@ -40,7 +40,7 @@ def _name_of(*texts: str) -> frozenset[str]:
 
 
 @dataclass(frozen=True, slots=True)
-class _Form:
+class _Signature:
     """The arguments of a function besides the text: positions of its schema and options, and allowed options."""
 
     schema: int | None
@@ -49,12 +49,12 @@ class _Form:
 
 
 OPTIONS: Final = {"json": _name_of(_IN_ALL, _JSON), "csv": _name_of(_IN_ALL, _CSV), "xml": _name_of(_IN_ALL, _XML)}
-_FORMS: Final[dict[str, _Form]] = {
-    **{f"from_{name}": _Form(1, 2, known) for name, known in OPTIONS.items()},
-    **{f"to_{name}": _Form(None, 1, known) for name, known in OPTIONS.items()},
-    **{f"schema_of_{name}": _Form(0, 1, known) for name, known in OPTIONS.items()},
-    "variant_get": _Form(2),
-    "try_variant_get": _Form(2),
+_FORMS: Final[dict[str, _Signature]] = {
+    **{f"from_{name}": _Signature(1, 2, known) for name, known in OPTIONS.items()},
+    **{f"to_{name}": _Signature(None, 1, known) for name, known in OPTIONS.items()},
+    **{f"schema_of_{name}": _Signature(0, 1, known) for name, known in OPTIONS.items()},
+    "variant_get": _Signature(2),
+    "try_variant_get": _Signature(2),
 }
 _MAKE_SCHEMAS: Final = frozenset(f"schema_of_{name}" for name in OPTIONS)
 
@@ -92,16 +92,16 @@ def _names_classes(schema: str) -> bool:
     """Return whether a JSON schema has user-defined types, whose Java classes would be loaded."""
     if "{" not in schema:
         return False
-    found: list[Any] = []
+    values: list[Any] = []
 
     def keep(pairs: list[tuple[str, Any]]) -> None:
-        found.extend(value for _, value in pairs)
+        values.extend(value for _, value in pairs)
 
     try:
         json.loads(schema, object_pairs_hook=keep)
     except (ValueError, RecursionError):
         return True  # Java may parse it differently
-    return _MADE_UP_TYPE in found
+    return _MADE_UP_TYPE in values
 
 
 def _unfit_map(options: Node, known: Iterable[str]) -> UnsuitableArgument | None:

@@ -108,13 +108,13 @@ def total_order(build: Builder, child: Node, known: Iterable[Node], given: Itera
     keys = list(known)
     own = [column for column in columns(child) if not column.name().startswith(RESERVED_PREFIX)]
     fixed = [*given, *(key.child() for key in keys)]
-    plain = [found for found in fixed if expression_name(found) == "AttributeReference"]
+    plain = [column_keys for column_keys in fixed if expression_name(column_keys) == "AttributeReference"]
     seen: list[Node] = []
     for column in own:
         if find_column(seen, column) is None:
             seen.append(column)
-            found = _keys_of(build, column, known=find_column(plain, column) is not None)
-            keys += [key for key in found if not any(key.semanticEquals(other) for other in keys)]
+            column_keys = _keys_of(build, column, known=find_column(plain, column) is not None)
+            keys += [key for key in column_keys if not any(key.semanticEquals(other) for other in keys)]
     return keys
 
 

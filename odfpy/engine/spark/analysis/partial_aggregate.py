@@ -36,7 +36,7 @@ _VALUES: Final = {"Min": "min({0})", "Max": "max({0})", "BitAndAgg": "bit_and({0
 
 
 @dataclass(frozen=True, slots=True)
-class _Other:
+class _OtherCall:
     """A mergeable call that is not one of a `Summand`.
 
     Attributes:
@@ -115,10 +115,10 @@ class PartialAggregate:
         if id(expression) not in self._over_groups:
             pairs = list(zip(self.groupings, self.group_columns, strict=True))
 
-            def found(part: Node) -> Node | None:
+            def replacement(part: Node) -> Node | None:
                 return next((column for value, column in pairs if part.semanticEquals(value)), None)
 
-            self._over_groups[id(expression)] = expression, self.build.substitute(expression, found)
+            self._over_groups[id(expression)] = expression, self.build.substitute(expression, replacement)
         return self._over_groups[id(expression)][1]
 
     def with_group_columns(self, plan: Node) -> Node:
@@ -128,15 +128,15 @@ class PartialAggregate:
     def _renamed(self, plan: Node, wanted: list[Node]) -> list[Node]:
         """Return the columns of a plan, with those that have the name of a wanted column renamed to it."""
         catalyst, by_name = self.build.catalyst, {column.name(): column for column in wanted}
-        found = []
+        renamed = []
         for column in columns(plan):
             other = by_name.get(column.name())
             if other is None or same_column(column, other):
-                found.append(column)
+                renamed.append(column)
             else:
                 value = catalyst.never_null(column) if column.nullable() and not other.nullable() else column
-                found.append(catalyst.alias(value, other.name(), other.exprId()))
-        return found
+                renamed.append(catalyst.alias(value, other.name(), other.exprId()))
+        return renamed
 
     def _column(self, value: Node, name: str) -> Node:
         return self.build.catalyst.alias(value, name).toAttribute()
@@ -146,7 +146,7 @@ class PartialAggregate:
         return [summand for summand in self._summands if summand.is_float]
 
     @property
-    def _values(self) -> list[_Other]:
+    def _values(self) -> list[_OtherCall]:
         return [other for other in self._others if other.kind not in _SUMS]
 
     def _partial_keys(self, by_value: bool) -> list[str]:
@@ -156,7 +156,7 @@ class PartialAggregate:
     def _stored(self) -> list[Node]:
         return [*self.groupings, *(other.argument for other in self._values)]
 
-    def _other(self, call: Node, name: str) -> _Other:
+    def _other(self, call: Node, name: str) -> _OtherCall:
         build = self.build
         function = build.replacement(call.aggregateFunction())
         kind, values = _kind(function), children(function)
@@ -168,7 +168,7 @@ class PartialAggregate:
             (argument,) = values
         for condition in conditions:
             argument = build.only_if(condition, argument)
-        return _Other(call, argument, kind, name)
+        return _OtherCall(call, argument, kind, name)
 
     # --- First phase ---
 
@@ -189,24 +189,24 @@ class PartialAggregate:
         rows = catalyst.project(given, child)
         cut = [text for one in self._summands for text in one.cut()]
         keys = self._partial_keys(by_value)
-        made = [f"{self._count('1', weight)} as {ROWS}"]
+        aggregates = [f"{self._count('1', weight)} as {ROWS}"]
         for summand in self._summands:
-            made += [f"{self._sum(name, weight)} as {name}" for name in summand.pieces]
-            made.append(f"{self._count(summand.name, weight)} as {summand.count}")
+            aggregates += [f"{self._sum(name, weight)} as {name}" for name in summand.pieces]
+            aggregates.append(f"{self._count(summand.name, weight)} as {summand.count}")
         for other in self._others:
-            made += self._first(other, weight, by_value)
+            aggregates += self._first(other, weight, by_value)
         if not self._rest:
 
             def query(rows: DataFrame) -> DataFrame:
-                return _grouped(_selected(rows, cut), keys, made)
+                return _grouped(_selected(rows, cut), keys, aggregates)
 
             return self._over(rows, ("rows", weight is None, by_value), query)
         plan = catalyst.plan(_selected(catalyst.dataframe(rows), cut))
         moved = self._moved(child, plan, len(given))
         rest = [catalyst.alias(call, name) for call, name in zip(moved, self._rest_names, strict=True)]
-        node = catalyst.plan(_grouped(catalyst.dataframe(plan), keys, made))
-        made_of = [*items(node.aggregateExpressions()), *rest]
-        return catalyst.aggregate(items(node.groupingExpressions()), made_of, node.child())
+        node = catalyst.plan(_grouped(catalyst.dataframe(plan), keys, aggregates))
+        outputs = [*items(node.aggregateExpressions()), *rest]
+        return catalyst.aggregate(items(node.groupingExpressions()), outputs, node.child())
 
     @property
     def _rest_names(self) -> list[str]:
@@ -220,14 +220,14 @@ class PartialAggregate:
         before = columns(child)
         after = columns(plan)[num_given - len(before) : num_given]
 
-        def found(part: Node) -> Node | None:
+        def replacement(part: Node) -> Node | None:
             if expression_name(part) != "AttributeReference":
                 return None
             return next((now for old, now in zip(before, after, strict=True) if same_column(part, old)), None)
 
-        return [self.build.substitute(call, found) for call in self._rest]
+        return [self.build.substitute(call, replacement) for call in self._rest]
 
-    def _first(self, other: _Other, weight: Node | None, by_value: bool) -> list[str]:
+    def _first(self, other: _OtherCall, weight: Node | None, by_value: bool) -> list[str]:
         name = other.name
         if other.kind == "Count":
             return [f"{self._count(name, weight)} as {name}"]
@@ -299,8 +299,8 @@ class PartialAggregate:
             if by_value:
                 # A value that was retracted before it came has a negative count: it is absent, and cannot be the
                 # minimum.
-                there = rows.where(f"{ROWS} > 0")
-                rows = _grouped(there, self._partial_keys(False), self._merges(False))
+                present = rows.where(f"{ROWS} > 0")
+                rows = _grouped(present, self._partial_keys(False), self._merges(False))
             if self._floats:
                 rows = _selected(rows, [summand.zone_sum() for summand in self._floats])
                 pieces = [name for summand in self._floats for name in summand.pieces]
@@ -310,15 +310,15 @@ class PartialAggregate:
                 rows = rows.where(f"{ROWS} > 0")
             return _selected(rows, [f"{text} as __odf_result{at}" for at, text in enumerate(self._totals())])
 
-        def shown(made: Node) -> Node:
+        def shown(aggregated: Node) -> Node:
             catalyst, (wanted, outputs) = self.build.catalyst, self._shown
-            return catalyst.project(outputs, catalyst.project(self._renamed(made, wanted), made))
+            return catalyst.project(outputs, catalyst.project(self._renamed(aggregated, wanted), aggregated))
 
         return self._over(plan, ("results", by_value, counted), query, shown)
 
     def _totals(self) -> list[str]:
         """Return the results of all calls, as SQL over partial aggregates."""
-        totals = [one.total(call) for one, call in zip(self._of_call, self._exact, strict=True)]
+        totals = [summand.total(call) for summand, call in zip(self._of_call, self._exact, strict=True)]
         for other in self._others:
             total = f"cast({other.name} as {other.sql_type})"
             totals.append(f"if({other.name}_n = 0, null, {total})" if other.kind == "Sum" else other.name)
@@ -343,16 +343,16 @@ class PartialAggregate:
         return self._templates.over(self.build.catalyst, rows, purpose, query, then=then)
 
 
-def _selected(rows: DataFrame, made: list[str]) -> DataFrame:
-    """Return SELECT *, made FROM rows, where a column may be computed from earlier ones."""
-    return rows.selectExpr("*", *made) if made else rows
+def _selected(rows: DataFrame, expressions: list[str]) -> DataFrame:
+    """Return SELECT *, expressions FROM rows, where a column may be computed from earlier ones."""
+    return rows.selectExpr("*", *expressions) if expressions else rows
 
 
-def _grouped(rows: DataFrame, keys: list[str], made: list[str]) -> DataFrame:
-    """Return SELECT keys, made FROM rows GROUP BY keys."""
+def _grouped(rows: DataFrame, keys: list[str], aggregates: list[str]) -> DataFrame:
+    """Return SELECT keys, aggregates FROM rows GROUP BY keys."""
     from pyspark.sql import functions
 
-    return rows.groupBy(*keys).agg(*map(functions.expr, made))
+    return rows.groupBy(*keys).agg(*map(functions.expr, aggregates))
 
 
 def _kind(function: Node) -> str:

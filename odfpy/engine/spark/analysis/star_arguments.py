@@ -41,5 +41,5 @@ def columns_by_star(operator: Node, source: SourceText) -> Iterator[Node]:
 
 def written_at(node: Node, source: SourceText) -> str:
     """Return the text that a node comes from; for a column that came by a star, the text of the function call."""
-    found = text_range(node)
-    return "" if found is None else source.text[slice(*found)]
+    span = text_range(node)
+    return "" if span is None else source.text[slice(*span)]

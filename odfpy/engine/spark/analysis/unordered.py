@@ -77,10 +77,10 @@ def is_settled(function: Node) -> bool:
     if name == "aggregate.Mode":
         return bool(function.reverseOpt().isDefined())
     if name == "aggregate.ListAgg":
-        return _tells(function.child(), [key.child() for key in items(function.orderExpressions())])
+        return _determines(function.child(), [key.child() for key in items(function.orderExpressions())])
     if name in _BY_ANOTHER:
         value, order = children(function)[:2]
-        return _tells(value, _parts_of(order))
+        return _determines(value, _parts_of(order))
     return False
 
 
@@ -99,7 +99,7 @@ def is_known_in_group(call: Node, groupings: Sequence[Node]) -> bool:
 
 
 def _is_made_of(value: Node, known: Sequence[Node]) -> bool:
-    if any(value.semanticEquals(one) for one in known):
+    if any(value.semanticEquals(other) for other in known):
         return True
     below = children(value)
     if not below:
@@ -107,7 +107,7 @@ def _is_made_of(value: Node, known: Sequence[Node]) -> bool:
     return all(_is_made_of(child, known) for child in below)
 
 
-def _tells(value: Node, keys: Sequence[Node]) -> bool:
+def _determines(value: Node, keys: Sequence[Node]) -> bool:
     """Return whether rows that are equal in some keys have the same value."""
     exact = [key for key in keys if not may_hide(key.dataType())]
     if any(key.semanticEquals(value) for key in exact):
@@ -136,8 +136,8 @@ def has_plain_order(sort: Node) -> bool:
 def of_equal_rows(operator: Node) -> Iterator[Unordered]:
     """Yield columns of DISTINCT, INTERSECT or EXCEPT for which one of several equal values may be chosen."""
     for column in columns(operator):
-        if (found := ambiguous(column, operator)) is not None:
-            yield found
+        if (reason := ambiguous(column, operator)) is not None:
+            yield reason
 
 
 def ambiguous(value: Node, node: Node) -> Unordered | None:

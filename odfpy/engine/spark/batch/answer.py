@@ -92,9 +92,11 @@ def _check_columns(plan: Node, steps: Steps) -> None:
     shown = Uses(plan).shown
     hidden = {name for log in steps.logs for name in log.schema.names if name not in log.names}
     leaves = (columns(leaf) for number, leaf in tables_in(plan, deep=True) if number < len(steps.logs))
-    found = sorted({one.name() for leaf in leaves for one in leaf if one.name() in hidden and column_id(one) in shown})
-    if found:
-        names = " and ".join(f"`{name}`" for name in found)
+    hidden_names = sorted(
+        {column.name() for leaf in leaves for column in leaf if column.name() in hidden and column_id(column) in shown}
+    )
+    if hidden_names:
+        names = " and ".join(f"`{name}`" for name in hidden_names)
         raise NotComparable(f"it shows {names}, which entries of a changelog have, and rows of a state have not")
 
 
@@ -103,5 +105,5 @@ def _rows(steps: Steps, last: ClosedPlan, run: TransformRequest, weight: int) ->
     from pyspark.sql import functions
 
     rows = steps.catalyst.dataframe(steps.catalyst.project(last.columns, last.plan))
-    found = rows.where(functions.col(quoted(run.vocab.event_time_column)).isNotNull())
-    return found.withColumn(WEIGHT, functions.lit(weight).cast("bigint"))
+    timed_rows = rows.where(functions.col(quoted(run.vocab.event_time_column)).isNotNull())
+    return timed_rows.withColumn(WEIGHT, functions.lit(weight).cast("bigint"))

@@ -30,35 +30,35 @@ class ApproximateComparison:
         self._relative = [_RELATIVE_OF_SHORT if _is_short(field.type) else RELATIVE for field in schema]
         self._absolute = [(scale or 0.0) * ABSOLUTE for scale in greatest]
 
-    def differing(self, one: Sequence[Any], other: Sequence[Any]) -> list[int]:
+    def differing(self, left: Sequence[Any], right: Sequence[Any]) -> list[int]:
         """Return the positions at which two rows differ."""
-        return [at for at in range(len(one)) if not self._is_near(at, one[at], other[at])]
+        return [at for at in range(len(left)) if not self._is_near(at, left[at], right[at])]
 
-    def _is_near(self, at: int, one: Any, other: Any) -> bool:
+    def _is_near(self, at: int, left: Any, right: Any) -> bool:
         if at not in self.fractions:
-            return bool(one == other)
-        return near(one, other, self._relative[at], self._absolute[at])
+            return bool(left == right)
+        return near(left, right, self._relative[at], self._absolute[at])
 
 
-def near(one: Any, other: Any, relative: float, absolute: float) -> bool:
+def near(left: Any, right: Any, relative: float, absolute: float) -> bool:
     """Return whether two values are equal up to the last digits of fractions, including within lists and structs.
 
     Args:
-        one: one value.
-        other: the other value.
+        left: one value.
+        right: the other value.
         relative: largest relative difference of fractions.
         absolute: largest absolute difference of fractions.
     """
-    if isinstance(one, float) and isinstance(other, float):
-        same_kind = math.isnan(one) and math.isnan(other)
-        return same_kind or math.isclose(one, other, rel_tol=relative, abs_tol=absolute)
-    if isinstance(one, dict) and isinstance(other, dict):
-        return one.keys() == other.keys() and all(near(one[key], other[key], relative, absolute) for key in one)
-    if isinstance(one, (list, tuple)) and isinstance(other, (list, tuple)):
-        pairs = zip(one, other, strict=False)
-        return len(one) == len(other) and all(near(a, b, relative, absolute) for a, b in pairs)
-    return bool(one == other)
+    if isinstance(left, float) and isinstance(right, float):
+        same_kind = math.isnan(left) and math.isnan(right)
+        return same_kind or math.isclose(left, right, rel_tol=relative, abs_tol=absolute)
+    if isinstance(left, dict) and isinstance(right, dict):
+        return left.keys() == right.keys() and all(near(left[key], right[key], relative, absolute) for key in left)
+    if isinstance(left, (list, tuple)) and isinstance(right, (list, tuple)):
+        pairs = zip(left, right, strict=False)
+        return len(left) == len(right) and all(near(a, b, relative, absolute) for a, b in pairs)
+    return bool(left == right)
 
 
 def _is_short(kind: pa.DataType) -> bool:
-    return has_within(kind, lambda one: pa.types.is_float32(one) or pa.types.is_float16(one))
+    return has_within(kind, lambda part: pa.types.is_float32(part) or pa.types.is_float16(part))

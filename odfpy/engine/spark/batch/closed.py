@@ -70,7 +70,7 @@ class PlanWalk(ABC):
 
     def above(self, plan: Node, *below: ClosedPlan) -> Node:
         """Return an operator over other plans."""
-        return plan.withNewChildren(self.catalyst.seq([one.plan for one in below]))
+        return plan.withNewChildren(self.catalyst.seq([child.plan for child in below]))
 
     def where(self, conditions: Sequence[Node], plan: Node, *, any_of: bool = False) -> Node:
         """Return a plan with a filter by all conditions, or by any of them.

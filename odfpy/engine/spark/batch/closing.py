@@ -132,19 +132,21 @@ class ClosedPlanner(PlanWalk):
             return self._table(plan, self._tables[number_named(mark)])
         child = self.part(plan.child())
         if any(has_query(expression) for expression in expressions):
-            found, lineage = self._closed_queries(expressions, child)
-            return ClosedPlan(self.catalyst.project(found, child.plan), tuple(columns(plan)), lineage=lineage)
+            expressions_closed, lineage = self._closed_queries(expressions, child)
+            return ClosedPlan(
+                self.catalyst.project(expressions_closed, child.plan), tuple(columns(plan)), lineage=lineage
+            )
         return self._selected(expressions, child)
 
     def _selected(self, selected: Sequence[Node], child: ClosedPlan) -> ClosedPlan:
         times, validity = {}, {}
-        for one in selected:
-            if (known := time_of(self.catalyst, one, child.times)) is not None:
-                times[column_id(one)] = known
-            source = one.child() if expression_name(one) == "Alias" else one
+        for column in selected:
+            if (known := time_of(self.catalyst, column, child.times)) is not None:
+                times[column_id(column)] = known
+            source = column.child() if expression_name(column) == "Alias" else column
             if expression_name(source) == "AttributeReference" and column_id(source) in child.validity:
-                validity[column_id(one)] = child.validity[column_id(source)]
-        outputs = tuple(one.toAttribute() for one in selected)
+                validity[column_id(column)] = child.validity[column_id(source)]
+        outputs = tuple(column.toAttribute() for column in selected)
         return ClosedPlan(self.catalyst.project(selected, child.plan), outputs, times, validity, child.lineage)
 
     def _table(self, plan: Node, table: TableTimes) -> ClosedPlan:
@@ -152,7 +154,8 @@ class ClosedPlanner(PlanWalk):
         if table.hidden is not None:
             plan = plan.withNewChildren(self.catalyst.seq([self._named_as(table.hidden, plan.child())]))
         times, validity = (
-            {column_id(outputs[at]): known for at, known in found.items()} for found in (table.times, table.validity)
+            {column_id(outputs[at]): value for at, value in by_position.items()}
+            for by_position in (table.times, table.validity)
         )
         return ClosedPlan(plan, outputs, times, validity, table.lineage)  # type: ignore[arg-type]
 
@@ -182,16 +185,16 @@ class ClosedPlanner(PlanWalk):
         def closed(expression: Node) -> Node:
             name = expression_name(expression)
             if name == "ScalarSubquery" and not items(expression.children()):
-                found = self.part(expression.plan())
-                lineages.append(found.lineage)
-                return expression.withNewPlan(found.plan)
+                query = self.part(expression.plan())
+                lineages.append(query.lineage)
+                return expression.withNewPlan(query.plan)
             below = children(expression)
             if not below:
                 return expression
             return expression.withNewChildren(self.catalyst.seq([closed(child) for child in below]))
 
-        made = [closed(one) if has_query(one) else one for one in expressions]
-        return made, together(lineages)
+        with_queries = [closed(expression) if has_query(expression) else expression for expression in expressions]
+        return with_queries, together(lineages)
 
     def _made(self, plan: Node) -> ClosedPlan:
         """Return the closed rows of Generate or Expand, which make several rows of one, such as sliding windows."""
@@ -226,16 +229,18 @@ class ClosedPlanner(PlanWalk):
         return ClosedPlan(self.above(plan, *parts), tuple(columns(plan)), _times_of_all(plan, parts), lineage=lineage)
 
     def _window(self, plan: Node) -> ClosedPlan:
-        made = [item for item in items(plan.windowExpressions()) if expression_name(item) == "Alias"]
-        if len(made) < plan.windowExpressions().size():  # Spark repeats columns here when it makes a join of LATERAL
+        functions = [item for item in items(plan.windowExpressions()) if expression_name(item) == "Alias"]
+        if (
+            len(functions) < plan.windowExpressions().size()
+        ):  # Spark repeats columns here when it makes a join of LATERAL
             order = items(plan.orderSpec())
-            plan = Builder(self.catalyst).window(made, items(plan.partitionSpec()), order, plan.child())
+            plan = Builder(self.catalyst).window(functions, items(plan.partitionSpec()), order, plan.child())
         child = self.part(plan.child())
         times = {}
         order = items(plan.orderSpec())
         by = order[0].child() if order and "DESC" not in order[0].direction().sql() else None
         known = None if by is None or expression_name(by) != "AttributeReference" else child.times.get(column_id(by))
-        if known is not None and all(_looks_back(one.child()) for one in made):
+        if known is not None and all(_looks_back(function.child()) for function in functions):
             times[column_id(by)] = known
         return ClosedPlan(with_ties_in_window(self.catalyst, self.above(plan, child)), tuple(columns(plan)), times)
 
@@ -247,23 +252,25 @@ class ClosedPlanner(PlanWalk):
             if operator_name(below) not in _NAMES:
                 operators.append(below)
             below = below.child()
-        found = with_ties_in_limit(self.catalyst, self.above(below, self.part(below.child())))
+        limited = with_ties_in_limit(self.catalyst, self.above(below, self.part(below.child())))
         for operator in reversed(operators):
-            found = operator.withNewChildren(self.catalyst.seq([found]))
-        return ClosedPlan(found, tuple(columns(plan)))
+            limited = operator.withNewChildren(self.catalyst.seq([limited]))
+        return ClosedPlan(limited, tuple(columns(plan)))
 
     def _aggregate(self, plan: Node) -> ClosedPlan:
         child = self.part(plan.child())
         groups = [(item, time_of_group(self.catalyst, item, child.times)) for item in items(plan.groupingExpressions())]
         times_of_groups = [known for _, known in groups]
         session = next((pair for pair in groups if is_session(pair[0])), None)
-        timed = [(one, known) for one, known in groups if known is not None and not is_session(one)]
+        timed = [(grouping, known) for grouping, known in groups if known is not None and not is_session(grouping)]
         if session is not None:
             return self._sessions(plan, self._times_of_results(plan, child, times_of_groups, []), child, *session)
         if timed:
             over = [
-                has_passed(self.catalyst, self.catalyst.field_of(one, "end") if known.windows else one, known.passed)
-                for one, known in timed
+                has_passed(
+                    self.catalyst, self.catalyst.field_of(grouping, "end") if known.windows else grouping, known.passed
+                )
+                for grouping, known in timed
             ]
             child = replace(child, plan=self.where(over, child.plan, any_of=True))
         times = self._times_of_results(plan, child, times_of_groups, timed)
@@ -291,27 +298,27 @@ class ClosedPlanner(PlanWalk):
         timed: Sequence[tuple[Node, ColumnTimes]],
     ) -> dict[int, ColumnTimes]:
         expressions = items(plan.groupingExpressions())
-        found = {}
+        times = {}
         for output in items(plan.aggregateExpressions()):
             value = output.child() if expression_name(output) == "Alias" else output
-            same = next((groups[at] for at, one in enumerate(expressions) if value.semanticEquals(one)), None)
+            same = next((groups[at] for at, grouping in enumerate(expressions) if value.semanticEquals(grouping)), None)
             if same is None and expression_name(value) == "aggregate.AggregateExpression":
                 same = extreme_of_group(self.catalyst, value.aggregateFunction(), *timed[0]) if timed else None
             elif same is None:
                 same = time_of(self.catalyst, output, child.times)
             if same is not None:
-                found[column_id(output)] = same
-        return found
+                times[column_id(output)] = same
+        return times
 
 
 def _times_of_all(plan: Node, parts: Sequence[ClosedPlan]) -> dict[int, ColumnTimes]:
     """Return the time bounds of columns that have the rows of several parts."""
-    found = {}
+    times = {}
     for at, column in enumerate(columns(plan)):
-        known = [one for part in parts if (one := part.time_at(at)) is not None and not one.windows]
-        if known and len(known) == len(parts):
-            found[column_id(column)] = least(known)
-    return found
+        part_times = [time for part in parts if (time := part.time_at(at)) is not None and not time.windows]
+        if part_times and len(part_times) == len(parts):
+            times[column_id(column)] = least(part_times)
+    return times
 
 
 def _looks_back(call: Node) -> bool:

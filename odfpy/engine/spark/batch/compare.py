@@ -32,7 +32,7 @@ from odfpy.engine.spark.rows.write import batches_of
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
-_FOUND: Final = "__odf_found"
+_ACTUAL: Final = "__odf_found"
 _EXPECTED: Final = "__odf_expected"
 
 
@@ -58,20 +58,20 @@ def differences(
     expected = normalize_floats(catalyst, _in_form_of(log, found, answer.rows))
     names = found.columns[:-1]
     nothing, weight = functions.lit(0), functions.col(WEIGHT)
-    both = found.select(*names, weight.alias(_FOUND), nothing.alias(_EXPECTED)).union(
+    both_sides = found.select(*names, weight.alias(_ACTUAL), nothing.alias(_EXPECTED)).union(
         expected.select(*names, nothing, weight)
     )
-    counted = summed_by_row(both, names, {one: functions.sum(one) for one in (_FOUND, _EXPECTED)})
+    counted = summed_by_row(both_sides, names, {side: functions.sum(side) for side in (_ACTUAL, _EXPECTED)})
     counted = counted.persist(StorageLevel.DISK_ONLY)
     try:
-        ((here, there),) = counted.agg(functions.sum(_FOUND), functions.sum(_EXPECTED)).collect()
+        ((num_found, num_expected),) = counted.agg(functions.sum(_ACTUAL), functions.sum(_EXPECTED)).collect()
         tally = _Tally(log, primary_key_of(run.recorded_schema) if run.recorded_schema else None, most)
-        tally.look_at(counted.where(f"{_FOUND} <> {_EXPECTED}"), counted)
+        tally.look_at(counted.where(f"{_ACTUAL} <> {_EXPECTED}"), counted)
     finally:
         counted.unpersist()
     return BatchAnswer(
-        found=max(here or 0, 0),
-        expected=max(there or 0, 0),
+        found=max(num_found or 0, 0),
+        expected=max(num_expected or 0, 0),
         missing=tally.counts[Kind.MISSING],
         extra=tally.counts[Kind.EXTRA],
         differing=tally.counts[Kind.DIFFERS],
@@ -86,7 +86,7 @@ def _in_form_of(log: Log, found: DataFrame, rows: DataFrame) -> DataFrame:
     from pyspark.sql import functions
     from pyspark.sql.types import TimestampNTZType, TimestampType
 
-    types = {one.name: one.dataType for one in rows.schema.fields}
+    types = {field.name: field.dataType for field in rows.schema.fields}
 
     def column(name: str, wanted: Any) -> Column:
         if name not in types:
@@ -97,19 +97,19 @@ def _in_form_of(log: Log, found: DataFrame, rows: DataFrame) -> DataFrame:
         return value.cast(wanted)
 
     pairs = zip(log.names, found.schema.fields, strict=False)
-    return rows.select(*(column(name, one.dataType).alias(one.name) for name, one in pairs), WEIGHT)
+    return rows.select(*(column(name, field.dataType).alias(field.name) for name, field in pairs), WEIGHT)
 
 
 def _remarks(log: Log, answer: Answer) -> tuple[str, ...]:
-    found = [
+    remarks = [
         f"`{alias}` takes back {count} row{'s' if count > 1 else ''} that it does not have, so that it is not said what"
         " a group with them comes to"
         for alias, count in answer.taken_back.items()
     ]
     more = sorted({*answer.rows.columns} - {*log.names, WEIGHT})
     if more:
-        found.append(f"The query gives columns that the dataset does not have: {', '.join(more)}")
-    return tuple(found)
+        remarks.append(f"The query gives columns that the dataset does not have: {', '.join(more)}")
+    return tuple(remarks)
 
 
 @dataclass
@@ -147,12 +147,12 @@ class _Tally:
 
     def _look_at_group(self, rows: Sequence[_Row], nearness: ApproximateComparison) -> None:
         extra, missing = ([row for row in rows if row.count * sign > 0] for sign in (1, -1))
-        for one in extra:
+        for surplus in extra:
             for other in missing:
-                if one.count and other.count and not nearness.differing(one.values, other.values):
-                    both = min(one.count, -other.count)
-                    one.count, other.count = one.count - both, other.count + both
-        extra, missing = ([row for row in found if row.count] for found in (extra, missing))
+                if surplus.count and other.count and not nearness.differing(surplus.values, other.values):
+                    matched = min(surplus.count, -other.count)
+                    surplus.count, other.count = surplus.count - matched, other.count + matched
+        extra, missing = ([row for row in side if row.count] for side in (extra, missing))
         if self.key is not None:
             while extra and missing:
                 self._differs(extra.pop(0), missing.pop(0), nearness)
@@ -199,8 +199,8 @@ def _greatest(rows: DataFrame, names: Sequence[str]) -> list[float | None]:
         value = functions.abs(functions.col(name).cast("double"))
         return functions.max(functions.when(value < float("inf"), value))  # Spark sorts NaN above all
 
-    (found,) = rows.agg(*(greatest(name).alias(name) for name in names)).collect()
-    return list(found)
+    (row,) = rows.agg(*(greatest(name).alias(name) for name in names)).collect()
+    return list(row)
 
 
 def _rows(frame: DataFrame) -> Iterator[_Row]:

@@ -96,15 +96,15 @@ def sliding_windows(catalyst: Catalyst, plan: Node, times: Times) -> dict[int, C
         plan: the plan.
         times: the known times of the columns below.
     """
-    found = {}
+    window_times = {}
     copies = [items(copy) for copy in items(plan.projections())]
     for at, column in enumerate(columns(plan)):
         windows = tuple(copy[at] for copy in copies)
         if not is_window(column) or is_session(column) or not all(columns_read(window) for window in windows):
             continue
         if (known := _of_windows(catalyst, windows, times, is_session=False)) is not None:
-            found[column_id(column)] = known
-    return found
+            window_times[column_id(column)] = known
+    return window_times
 
 
 def extreme_of_group(catalyst: Catalyst, function: Node, group: Node, known: ColumnTimes) -> ColumnTimes | None:

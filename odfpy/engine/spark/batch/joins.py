@@ -37,21 +37,21 @@ def join(walk: PlanWalk, plan: Node, where: Sequence[Node] = ()) -> ClosedPlan:
     nodes = children(plan)
     left, right = (_side(walk, node, where) for node in nodes)
     condition = plan.condition()
-    said = [*(parts_of(condition.get()) if condition.isDefined() else ()), *where]
+    conjuncts = [*(parts_of(condition.get()) if condition.isDefined() else ()), *where]
     kind = _kind_of(plan)
     if (beside := _beside_constants(walk, plan, kind, left, right)) is not None:
         return beside
     for facts, versions, kinds in ((left, right, _FACTS_LEFT), (right, left, _FACTS_RIGHT)):
-        found = _as_of(walk, said, facts, versions) if versions.validity else None
-        if found is not None and (kind in kinds or found.end is not None):
-            return _LookedUp(walk, plan, kind, left, right, found).closed(only_facts=kind in kinds)
-    return _Pairs(walk, plan, kind, left, right, _interval(walk, said, left, right)).closed()
+        as_of = _as_of(walk, conjuncts, facts, versions) if versions.validity else None
+        if as_of is not None and (kind in kinds or as_of.end is not None):
+            return _TemporalJoin(walk, plan, kind, left, right, as_of).closed(only_facts=kind in kinds)
+    return _Pairs(walk, plan, kind, left, right, _interval(walk, conjuncts, left, right)).closed()
 
 
 def join_where(walk: PlanWalk, plan: Node) -> ClosedPlan:
     """Return an inner join directly below a WHERE, some of whose conditions may be conditions of the join."""
-    said = (part for part in parts_of(plan.condition()) if columns_read(part) and not has_query(part))
-    return join(walk, plan.child(), list(said))
+    conjuncts = (part for part in parts_of(plan.condition()) if columns_read(part) and not has_query(part))
+    return join(walk, plan.child(), list(conjuncts))
 
 
 def _kind_of(plan: Node) -> str:
@@ -74,8 +74,8 @@ def _beside_constants(walk: PlanWalk, plan: Node, kind: str, left: ClosedPlan, r
 
 def _side(walk: PlanWalk, node: Node, where: Sequence[Node]) -> ClosedPlan:
     """Return one side of a join; if it is an inner join itself, with the conditions that read only its columns."""
-    mine = [one for one in where if reads_only(one, columns(node))]
-    return join(walk, node, mine) if is_inner(node) else walk.part(node)
+    own_conditions = [condition for condition in where if reads_only(condition, columns(node))]
+    return join(walk, node, own_conditions) if is_inner(node) else walk.part(node)
 
 
 # --- Intervals of time -----------------------------------------------------------------------------------------------
@@ -100,16 +100,16 @@ class _Interval:
             self.most = other.most if self.most is None else min(self.most, other.most)
 
 
-def _interval(walk: PlanWalk, said: Sequence[Node], left: ClosedPlan, right: ClosedPlan) -> _Interval | None:
-    found: _Interval | None = None
-    for condition in said:
+def _interval(walk: PlanWalk, conjuncts: Sequence[Node], left: ClosedPlan, right: ClosedPlan) -> _Interval | None:
+    interval: _Interval | None = None
+    for condition in conjuncts:
         for order in not_after(condition):
             bound = _bound(walk, order, left, right)
-            if bound is not None and found is None:
-                found = bound
-            elif bound is not None and found is not None:
-                found.narrow(bound)
-    return found
+            if bound is not None and interval is None:
+                interval = bound
+            elif bound is not None and interval is not None:
+                interval.narrow(bound)
+    return interval
 
 
 def _bound(walk: PlanWalk, order: NotAfter, left: ClosedPlan, right: ClosedPlan) -> _Interval | None:
@@ -182,12 +182,12 @@ class _Pairs:
         left, right = self._known(self.left, right=False), self._known(self.right, right=True)
         if interval is None or left is None or right is None:
             return {}
-        found = {}
+        times = {}
         if interval.most is not None and self.kind not in _RIGHT_STAYS:
-            found[column_id(interval.left)] = least([left, right.later(-interval.most)])
+            times[column_id(interval.left)] = least([left, right.later(-interval.most)])
         if interval.least is not None and self.kind not in (*_LEFT_STAYS, *_ONE_SIDE):
-            found[column_id(interval.right)] = least([right, left.later(interval.least)])
-        return found
+            times[column_id(interval.right)] = least([right, left.later(interval.least)])
+        return times
 
 
 def with_unmatched_rows(
@@ -216,12 +216,15 @@ def with_unmatched_rows(
         catalyst.project([*side.columns, mark], side.plan) for side, mark in zip((left, right), marks, strict=True)
     ]
     joined = plan.withNewChildren(catalyst.seq(marked))
-    here = [catalyst.expression("IsNotNull", mark.toAttribute()) for mark in marks]
+    has_side = [catalyst.expression("IsNotNull", mark.toAttribute()) for mark in marks]
     conditions = []
-    for mine, other, is_unmatched in ((here[0], here[1], left_is_unmatched), (here[1], here[0], right_is_unmatched)):
+    for has_own, has_other, is_unmatched in (
+        (has_side[0], has_side[1], left_is_unmatched),
+        (has_side[1], has_side[0], right_is_unmatched),
+    ):
         if is_unmatched is not None:
-            absent = catalyst.expression("Not", mine)
-            conditions.append(catalyst.expression("Or", other, catalyst.expression("Or", absent, is_unmatched)))
+            absent = catalyst.expression("Not", has_own)
+            conditions.append(catalyst.expression("Or", has_other, catalyst.expression("Or", absent, is_unmatched)))
     return catalyst.project(columns(plan), walk.where(conditions, joined))
 
 
@@ -249,27 +252,31 @@ class _AsOf:
     uses_end: bool
 
 
-def _as_of(walk: PlanWalk, said: Sequence[Node], facts: ClosedPlan, versions: ClosedPlan) -> _AsOf | None:
+def _as_of(walk: PlanWalk, conjuncts: Sequence[Node], facts: ClosedPlan, versions: ClosedPlan) -> _AsOf | None:
     begins, ends = [], []
-    for condition in said:
+    for condition in conjuncts:
         for order in not_after(condition):
-            if (begin := _validity(order.smaller, versions)) and not begin.is_end and _is_of(order.greater, facts):
+            if (
+                (begin := _validity(order.smaller, versions))
+                and not begin.is_end
+                and _reads_time_of(order.greater, facts)
+            ):
                 begins.append((begin, order.greater))
-            if (end := _validity(order.greater, versions)) and end.is_end and _is_of(order.smaller, facts):
+            if (end := _validity(order.greater, versions)) and end.is_end and _reads_time_of(order.smaller, facts):
                 ends.append((order.greater, order.smaller))
     if not begins:
         return None
     begin, time = begins[0]
-    found = _time_of_fact(walk, time, facts)
-    if found is None:
+    fact_time = _time_of_fact(walk, time, facts)
+    if fact_time is None:
         return None
-    value, column, shift, known = found
+    value, column, shift, known = fact_time
     limit = least([known, begin.known.later(-shift)])
     end = next((column for column, other in ends if other.semanticEquals(time)), None)
-    here = [column_id(column) for column, _ in ends]
+    compared_ids = [column_id(column) for column, _ in ends]
     uses = walk.uses
     uses_end = any(
-        key in uses.shown or uses.compared[key] != here.count(key)
+        key in uses.shown or uses.compared[key] != compared_ids.count(key)
         for key, validity in versions.validity.items()
         if validity.is_end
     )
@@ -280,7 +287,7 @@ def _validity(column: Node, versions: ClosedPlan) -> ValidityColumn | None:
     return versions.validity.get(column_id(column)) if expression_name(column) == "AttributeReference" else None
 
 
-def _is_of(time: Node, facts: ClosedPlan) -> bool:
+def _reads_time_of(time: Node, facts: ClosedPlan) -> bool:
     return len(columns_read(time)) == 1 and reads_only(time, facts.columns)
 
 
@@ -304,7 +311,7 @@ def _time_of_fact(walk: PlanWalk, time: Node, facts: ClosedPlan) -> tuple[Node, 
 
 
 @dataclass(frozen=True, slots=True)
-class _LookedUp:
+class _TemporalJoin:
     """A join of facts with the versions that were in force at their times."""
 
     walk: PlanWalk

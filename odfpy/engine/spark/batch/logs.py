@@ -14,7 +14,7 @@ from odfpy.engine.lateness.policy import Late, LatePolicy
 from odfpy.engine.spark.analysis.analysis import analyzed_step
 from odfpy.engine.spark.analysis.normal_form import in_normal_form
 from odfpy.engine.spark.batch.closed import TABLE
-from odfpy.engine.spark.batch.tables import normalize_floats, quoted, read_log, seen_as
+from odfpy.engine.spark.batch.tables import normalize_floats, quoted, read_log, under_query_names
 from odfpy.engine.spark.plan.catalyst import (
     Catalyst,
     Node,
@@ -67,7 +67,7 @@ class Logs:
             *(mark.alias(name) for name, mark in zip(MARKS, marks, strict=True)),
         )
         plan = catalyst.plan(normalize_floats(catalyst, rows))
-        inner = seen_as(
+        inner = under_query_names(
             catalyst,
             plan,
             [*log.fields, *((name, True) for name in MARKS)],
@@ -142,5 +142,5 @@ class _Carrying:
 
 
 def _marks_of(plan: Node) -> list[Node]:
-    found = {column.name(): column for column in columns(plan)}
-    return [found[name] for name in (*MARKS, BRANCH) if name in found]
+    by_name = {column.name(): column for column in columns(plan)}
+    return [by_name[name] for name in (*MARKS, BRANCH) if name in by_name]

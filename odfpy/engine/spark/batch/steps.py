@@ -16,7 +16,16 @@ from odfpy.engine.spark.analysis.star_arguments import has_star_in_function
 from odfpy.engine.spark.batch.closed import TABLE, ClosedPlan, NotComparable
 from odfpy.engine.spark.batch.closing import ClosedPlanner
 from odfpy.engine.spark.batch.logs import Logs
-from odfpy.engine.spark.batch.tables import Field, Log, num_taken_back, quoted, read_log, repeated, seen_as, state_of
+from odfpy.engine.spark.batch.tables import (
+    Field,
+    Log,
+    num_taken_back,
+    quoted,
+    read_log,
+    repeated,
+    state_of,
+    under_query_names,
+)
 from odfpy.engine.spark.batch.temporal import versions_of_log, versions_of_state
 from odfpy.engine.spark.batch.time_bounds import ColumnTimes, RowLineage, TableTimes, ValidityColumn
 from odfpy.engine.spark.batch.versions import VALID_FROM, VALID_TO
@@ -118,17 +127,17 @@ class Steps:
                 plan = without_inner_queries(self.catalyst, step.plan)
                 if not self._only_row_by_row:
                     plan = in_normal_form(self.catalyst, plan)
-                found = ClosedPlanner(self.catalyst, self._named).of(plan)
+                part = ClosedPlanner(self.catalyst, self._named).of(plan)
             if query is not steps[-1] and query.alias is not None:
-                if found.lineage in (RowLineage.CONSTANT, RowLineage.ENTRIES) and self._carried is not None:
+                if part.lineage in (RowLineage.CONSTANT, RowLineage.ENTRIES) and self._carried is not None:
                     self._carried.add(query.alias, text)
-                self._name_step(query.alias, found)
-        return found
+                self._name_step(query.alias, part)
+        return part
 
     def taken_back(self) -> dict[str, int]:
         """Return how many rows inputs retract without having them, by alias, for inputs that do."""
-        found = {name: num_taken_back(state) for name, state in self._states.items() if state is not None}
-        return {name: count for name, count in found.items() if count}
+        counts = {name: num_taken_back(state) for name, state in self._states.items() if state is not None}
+        return {name: count for name, count in counts.items() if count}
 
     # --- Tables ---
 
@@ -170,20 +179,20 @@ class Steps:
         by, time = [f"c{names.index(key)}" for key in table.primary_key], f"c{names.index(event_time)}"
         path = self._scratch / f"versions-{len(self._named)}.parquet"
         if log is not None:
-            made = versions_of_log(log, by, time, path)
+            versions = versions_of_log(log, by, time, path)
         else:
             rows = self.catalyst.dataframe(state).toDF(*(f"c{at}" for at in range(len(names))))
-            made = versions_of_state(rows, by, time, path)
+            versions = versions_of_state(rows, by, time, path)
         begin, end = len(names), len(names) + 1
         times = TableTimes({end: known}, {begin: ValidityColumn(False, known), end: ValidityColumn(True, known)})
         more = [(VALID_FROM, False), (VALID_TO, False)]
-        self._name(table.name, self.catalyst.plan(made), [*fields, *more], times)
+        self._name(table.name, self.catalyst.plan(versions), [*fields, *more], times)
 
     def _name(self, name: str, plan: Node, fields: Sequence[Field], times: TableTimes) -> None:
         catalyst, mark = self.catalyst, self.catalyst.alias(self.catalyst.integer(len(self._named)), TABLE)
         if not plan.deterministic():  # a fence: Spark would refuse LATERAL over it
             times, plan = replace(times, hidden=plan), catalyst.empty(catalyst.dataframe(plan).schema)
-        inner = seen_as(catalyst, plan, fields, [mark])
+        inner = under_query_names(catalyst, plan, fields, [mark])
         catalyst.name_view(name, catalyst.project(columns(inner)[:-1], inner))
         self._named.append(times)
         self._names.append(name)
@@ -202,11 +211,11 @@ def _with_empty_columns(rows: DataFrame, log: Log) -> tuple[DataFrame, list[Fiel
     types = {field.name: field.dataType for field in log.rows.schema.fields}
     data = dict(zip(log.names, rows.columns, strict=True))
     required = dict(log.fields)
-    found = [
+    selected = [
         functions.col(data[name]) if name in data else functions.lit(None).cast(types[name]).alias(quoted(name))
         for name in log.schema.names
     ]
-    return rows.select(*found), [(name, required.get(name, True)) for name in log.schema.names]
+    return rows.select(*selected), [(name, required.get(name, True)) for name in log.schema.names]
 
 
 # --- Plans -----------------------------------------------------------------------------------------------------------
@@ -214,7 +223,7 @@ def _with_empty_columns(rows: DataFrame, log: Log) -> tuple[DataFrame, list[Fiel
 
 def _is_row_by_row(plan: Node) -> bool:
     """Return whether an analyzed query works row by row."""
-    return all(found.name in ROW_OPERATORS and found.subquery is None for found in operators(plan))
+    return all(operator.name in ROW_OPERATORS and operator.subquery is None for operator in operators(plan))
 
 
 def tables_in(plan: Node, *, deep: bool = False) -> Iterator[tuple[int, Node]]:
@@ -235,5 +244,5 @@ def tables_in(plan: Node, *, deep: bool = False) -> Iterator[tuple[int, Node]]:
 def _number_of(plan: Node) -> int | None:
     if operator_name(plan) != "Project":
         return None
-    marks = (one for one in selected(plan) if one.name() == TABLE and expression_name(one) == "Alias")
+    marks = (column for column in selected(plan) if column.name() == TABLE and expression_name(column) == "Alias")
     return next((number_named(mark) for mark in marks), None)

@@ -64,7 +64,9 @@ class Log:
     def is_append_only(self) -> bool:
         """True if the files show that nothing was ever retracted."""
         column, wanted = self.table.vocab.operation_type_column, int(OperationType.APPEND)
-        return all(found == (wanted, wanted) for path in self.table.data_paths for found in bounds_of(path, column))
+        return all(
+            extremes == (wanted, wanted) for path in self.table.data_paths for extremes in bounds_of(path, column)
+        )
 
 
 def read_log(catalyst: Catalyst, table: Table, scratch: Path, late: Late = Late.CORRECTED) -> Log:
@@ -102,14 +104,14 @@ def _chosen(rows: DataFrame, table: Table, late: Late) -> DataFrame:
 def _ranges(table: Table) -> list[tuple[int, int, int]]:
     """Return ranges of offsets that came when there was a watermark: first, last, and the watermark in microseconds."""
     known = {arrival.path: arrival.watermark.millis * 1_000 for arrival in table.arrivals}
-    found, start = [], 0
+    ranges, start = [], 0
     for path in table.data_paths:  # slices follow each other from the first row on
         with open_parquet(path) as file:
             end = start + file.metadata.num_rows
         if path in known:
-            found.append((start, end - 1, known[path]))
+            ranges.append((start, end - 1, known[path]))
         start = end
-    return found
+    return ranges
 
 
 def state_of(catalyst: Catalyst, log: Log) -> DataFrame:
@@ -156,11 +158,11 @@ def num_taken_back(state: DataFrame) -> int:
 def normalize_floats(catalyst: Catalyst, rows: DataFrame) -> DataFrame:
     """Replace -0.0 by 0.0 and every NaN by the same one, since sorting treats them as equal."""
     plan, build = catalyst.plan(rows), Builder(catalyst)
-    found = [catalyst.alias(build.one_form(column), column.name()) for column in columns(plan)]
-    return catalyst.dataframe(catalyst.project(found, plan))
+    normalized = [catalyst.alias(build.one_form(column), column.name()) for column in columns(plan)]
+    return catalyst.dataframe(catalyst.project(normalized, plan))
 
 
-def seen_as(catalyst: Catalyst, rows: Node, fields: Sequence[Field], marks: Sequence[Node] = ()) -> Node:
+def under_query_names(catalyst: Catalyst, rows: Node, fields: Sequence[Field], marks: Sequence[Node] = ()) -> Node:
     """Return a plan under the column names that queries use.
 
     Args:
@@ -169,11 +171,11 @@ def seen_as(catalyst: Catalyst, rows: Node, fields: Sequence[Field], marks: Sequ
         fields: their names, and whether they may be null.
         marks: further columns.
     """
-    found = [
+    shown = [
         catalyst.alias(column if nullable else catalyst.never_null(column), name)
         for (name, nullable), column in zip(fields, columns(rows), strict=False)
     ]
-    return catalyst.project([*found, *marks], rows)
+    return catalyst.project([*shown, *marks], rows)
 
 
 def sort_key(rows: DataFrame, name: str) -> Column:

@@ -93,15 +93,20 @@ def _materialize(
 
     fields = rows.schema.fields[: len(names)]
     schema = StructType([*fields, *(StructField(name, TimestampType()) for name in (VALID_FROM, VALID_TO))])
-    found = arrow_schema(StructType(fields))
-    made_as = pa.schema([*found, (VALID_FROM, pa.int64()), (VALID_TO, pa.int64())])
-    written_as = pa.schema([*found, (VALID_FROM, _TYPE), (VALID_TO, _TYPE)])
+    fields_of_data = arrow_schema(StructType(fields))
+    number_schema = pa.schema([*fields_of_data, (VALID_FROM, pa.int64()), (VALID_TO, pa.int64())])
+    file_schema = pa.schema([*fields_of_data, (VALID_FROM, _TYPE), (VALID_TO, _TYPE)])
     groups = groupby(_each(rows), key=lambda row: [repr(row[name]) for name in by])
-    made = ((*data, begin, end) for _, same in groups for data, begin, end in versions_of([entry(row) for row in same]))
-    with pq.ParquetWriter(path, written_as) as writer:
-        while part := list(islice(made, _ROWS_AT_ONCE)):
-            arrays = [pa.array(values, one.type) for values, one in zip(zip(*part, strict=True), made_as, strict=True)]
-            writer.write_table(pa.table(arrays, schema=made_as).cast(written_as))
+    versions = (
+        (*data, begin, end) for _, same in groups for data, begin, end in versions_of([entry(row) for row in same])
+    )
+    with pq.ParquetWriter(path, file_schema) as writer:
+        while part := list(islice(versions, _ROWS_AT_ONCE)):
+            arrays = [
+                pa.array(values, field.type)
+                for values, field in zip(zip(*part, strict=True), number_schema, strict=True)
+            ]
+            writer.write_table(pa.table(arrays, schema=number_schema).cast(file_schema))
     return read_parquet(rows.sparkSession, schema, [str(path)])
 
 

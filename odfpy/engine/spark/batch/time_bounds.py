@@ -53,7 +53,7 @@ class ColumnTimes:
             return ColumnTimes.since(
                 self.passed
             )  # of whole milliseconds: none at or before it, so one less, none before it
-        passed, complete = (None if one is None else one + micros for one in (self.passed, self.complete))
+        passed, complete = (None if bound is None else bound + micros for bound in (self.passed, self.complete))
         return ColumnTimes(passed, complete)
 
 
@@ -112,8 +112,8 @@ class TableTimes:
 
 def least(known: Iterable[ColumnTimes]) -> ColumnTimes:
     """Return the bounds of a column that has the values of several columns."""
-    found = list(known)
-    passed, complete = [one.passed for one in found], [one.complete for one in found]
+    times = list(known)
+    passed, complete = [time.passed for time in times], [time.complete for time in times]
     return ColumnTimes(_least(passed), _least(complete))
 
 

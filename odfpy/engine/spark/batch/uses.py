@@ -38,12 +38,12 @@ class Uses:
         self.compared: Counter[int] = Counter()
         self._definitions: dict[int, Node] = {}
         plans = list(nested_queries(plan))
-        self._nodes = [found.node for one in plans for found in operators(one)]
+        self._nodes = [operator.node for query in plans for operator in operators(query)]
         for node in self._nodes:
             if operator_name(node) == "WithCTE":
                 self._definitions |= {item.id(): item.child() for item in items(node.cteDefs())}
-        for one in plans:
-            self.shown |= {column_id(column) for column in columns(one)}
+        for query in plans:
+            self.shown |= {column_id(column) for column in columns(query)}
         for condition in self._conditions():
             self._look_at(condition)
         self._follow()
@@ -88,10 +88,10 @@ class Uses:
             return {column_id(column) for child in children(node) for column in columns(child)}
         match name:
             case "Project":
-                return _read(one for one in selected(node) if column_id(one) in self.shown)
+                return _read(column for column in selected(node) if column_id(column) in self.shown)
             case "Aggregate":
-                made = [item for item in items(node.aggregateExpressions()) if column_id(item) in self.shown]
-                return _read([*made, *items(node.groupingExpressions())])
+                outputs = [item for item in items(node.aggregateExpressions()) if column_id(item) in self.shown]
+                return _read([*outputs, *items(node.groupingExpressions())])
             case "Union":
                 return {below for child in children(node) for below in self._same(node, child)}
             case "CTERelationRef":

@@ -64,24 +64,24 @@ Version = tuple[tuple[Any, ...], int, int]
 def versions_of(entries: Sequence[Entry]) -> Iterator[Version]:
     """Yield the versions of one key, given the entries of its changelog in their order."""
     ends: list[tuple[int, int]] = []
-    there: Counter[str] = Counter()
+    present: Counter[str] = Counter()
     came: set[str] = set()
     for at, entry in enumerate(entries):
         row = repr(entry.data)
         if entry.is_gain:
-            there[row] += 1
+            present[row] += 1
             came.add(row)
             continue
         partner = _correction(entries, at)
         left = sum(other.op.weight for other in entries if other.commit <= entry.commit)
         was_wrong = row in came and (partner is not None or left > 0)
         if was_wrong:
-            there[row] -= partner is None or partner.time <= entry.time
+            present[row] -= partner is None or partner.time <= entry.time
         elif partner is None:
-            end = entry.time if row not in came else _when_it_went(entry, entries[at + 1 :])
+            end = entry.time if row not in came else _end_of_removed_key(entry, entries[at + 1 :])
             if end is not None:
                 ends.append((end, at))
-    begins = [(entry.time, at) for at, entry in enumerate(entries) if entry.is_gain and there[repr(entry.data)] > 0]
+    begins = [(entry.time, at) for at, entry in enumerate(entries) if entry.is_gain and present[repr(entry.data)] > 0]
     return _valid(entries, sorted(begins + ends), {at for _, at in ends})
 
 
@@ -94,7 +94,7 @@ def _correction(entries: Sequence[Entry], at: int) -> Entry | None:
     return after if after.place == (source, offset + 1) else None
 
 
-def _when_it_went(entry: Entry, later: Sequence[Entry]) -> int | None:
+def _end_of_removed_key(entry: Entry, later: Sequence[Entry]) -> int | None:
     """Return when the last version of a removed key ends; None if the key comes back before that."""
     again = [other.time for other in later if other.is_gain]
     if entry.known is None or (again and min(again) <= entry.known):

@@ -58,10 +58,10 @@ def write_difference(
         raise HistoryNeeded
     inputs = tuple(map(_from_beginning, request.query_inputs))
     # State and arrangement belong to an earlier query, so they are not used.
-    whole = replace(
+    whole_request = replace(
         request, query_inputs=inputs, prev_checkpoint_path=None, prev_arrangement_path=None, new_arrangement_path=None
     )
-    runs = run_fragments(ready, whole, engine, rows_in_one_task)
+    runs = run_fragments(ready, whole_request, engine, rows_in_one_task)
     output = ready.steps.output
     info, pull = ready.steps.last.info, runs.pull
     run = FragmentRun(pull, _fragment_of_rows(info, len(pull.streams))) if output is None else runs.fragments[-1]
@@ -80,7 +80,7 @@ def write_difference(
         slices = write_rows(
             request, result.layout, in_final_order(ready.catalyst, changes, key, result.layout.sources[0])
         )
-    runs.keep(whole, engine)
+    runs.write_state(whole_request, engine)
     return slices
 
 
@@ -157,9 +157,9 @@ class _Result:
 
 
 def _check_fits(recorded: DataSchema, layout: OutputLayout) -> None:
-    made = (layout.vocab.offset_column, layout.vocab.operation_type_column)
+    system_columns = (layout.vocab.offset_column, layout.vocab.operation_type_column)
     old, new = (
-        DataSchema(tuple(field for field in schema.fields if field.name not in made))
+        DataSchema(tuple(field for field in schema.fields if field.name not in system_columns))
         for schema in (recorded, from_arrow(layout.schema))
     )
     try:
@@ -176,10 +176,10 @@ def _state_of(ready: Stateful, table: Table, result: _Result) -> DataFrame | Non
         return None
     catalyst, schema = ready.catalyst, table.schema()
     plan = scan(catalyst, table, ready.scratch)
-    found = columns(plan)
+    all_columns = columns(plan)
     seen = visible_columns(schema, table.vocab)
-    weight = weight_of(catalyst, found[schema.names.index(table.vocab.operation_type_column)])
-    rows = catalyst.project([*(found[at] for at in seen), weight], plan)
+    weight = weight_of(catalyst, all_columns[schema.names.index(table.vocab.operation_type_column)])
+    rows = catalyst.project([*(all_columns[at] for at in seen), weight], plan)
     state = catalyst.dataframe(net(catalyst, Changes(rows, is_append_only=False)))
     position = {schema.names[at]: f"c{number}" for number, at in enumerate(seen)}
     recorded = {field.name: field.dataType for field in state.schema.fields}

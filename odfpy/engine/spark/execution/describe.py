@@ -36,9 +36,7 @@ def describe(ready: PreparedTransform | Stateful, tables: Sequence[Table]) -> An
     names = [table.name for table in tables]
     key = primary_key(ready)
     if isinstance(ready, Stateful):
-        steps = tuple(
-            _stateful_step(found.step.alias, found.step.source.text, found.info) for found in ready.steps.steps
-        )
+        steps = tuple(_stateful_step(part.step.alias, part.step.source.text, part.info) for part in ready.steps.steps)
         watermark = None if ready.watermark is None else in_words(ready.watermark, names)
         reason = (
             "rows of any time may still arrive or be retracted. A window over the event time, or an interval"
@@ -46,8 +44,8 @@ def describe(ready: PreparedTransform | Stateful, tables: Sequence[Table]) -> An
         )
     else:
         steps = tuple(
-            StepAnalysis(found.step.alias, found.step.source.text, ROW_BY_ROW, found.reason, "nothing")
-            for found in ready.plan.steps
+            StepAnalysis(part.step.alias, part.step.source.text, ROW_BY_ROW, part.reason, "nothing")
+            for part in ready.plan.steps
         )
         watermark = _row_by_row_watermark(ready, tables)
         time = ready.layout.vocab.event_time_column
@@ -133,14 +131,14 @@ def _compared(times: DerivedWatermark) -> Iterator[DerivedWatermark]:
 
 
 def _row_by_row_watermark(ready: PreparedTransform, tables: Sequence[Table]) -> str | None:
-    found, branches = ready.plan.time_origins, ready.delta.branches
-    if not watermark_passes(ready.catalyst, found, branches, tables):
+    origins, branches = ready.plan.time_origins, ready.delta.branches
+    if not watermark_passes(ready.catalyst, origins, branches, tables):
         return None
     words = []
-    for origin in found:
+    for origin in origins:
         source = 0 if origin.branch is None else branches[origin.branch].input
-        made = "".join(f"{_sql(step.expression)} at " for step in reversed(origin.steps))
-        words.append(f"{'just before ' if made else ''}{made}the watermark of `{tables[source].name}`")
+        functions = "".join(f"{_sql(step.expression)} at " for step in reversed(origin.steps))
+        words.append(f"{'just before ' if functions else ''}{functions}the watermark of `{tables[source].name}`")
     used = " ".join(words)
     words += [f"the watermark of `{table.name}`" for table in tables if f"`{table.name}`" not in used]
     distinct = list(dict.fromkeys(words))

@@ -154,14 +154,14 @@ def _write_stateful(
         with spark_errors(step_texts(request.transform)):
             return write(ready, request, engine, rows_in_one_task)
     except InvalidQuery:
-        if not _takes_back(request):
+        if not _has_retractions(request):
             raise
         scratch = ready.scratch / "net"
         scratch.mkdir()
         return write(replace(ready, scratch=scratch, nets_rows=True), request, engine, rows_in_one_task)
 
 
-def _takes_back(request: TransformRequest) -> bool:
+def _has_retractions(request: TransformRequest) -> bool:
     """Return whether a request has rows that are not appended."""
     return not all(
         is_append_only([*source.data_paths, *(source.history_paths or ())], source.vocab.operation_type_column)

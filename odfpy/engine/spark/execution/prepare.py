@@ -20,7 +20,7 @@ from odfpy.engine.lateness.policy import Late, LatePolicy
 from odfpy.engine.output import OutputLayout, output_layout
 from odfpy.engine.spark.analysis.hints import late_policy
 from odfpy.engine.spark.execution.row_by_row import RowByRowPlan, row_by_row_plan
-from odfpy.engine.spark.execution.stateful import Stateful, stateful
+from odfpy.engine.spark.execution.stateful import Stateful, prepare_stateful
 from odfpy.engine.spark.incremental.state.correctable import no_windows
 from odfpy.engine.spark.plan.catalyst import Catalyst, columns
 from odfpy.engine.spark.plan.failures import spark_errors
@@ -96,7 +96,7 @@ def prepare(
             plan = None if transform.temporal_tables else row_by_row_plan(spark, key, transform, vocab, tables)
         if plan is None:
             with stage("analysis", again=True):
-                ready = stateful(catalyst, key, transform, vocab, tables, policy, Path(folder), recorded)
+                ready = prepare_stateful(catalyst, key, transform, vocab, tables, policy, Path(folder), recorded)
             yield ready
             return
         if policy.correctable is not None:

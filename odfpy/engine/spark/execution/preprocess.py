@@ -74,29 +74,29 @@ def _preprocess(
 ) -> PreprocessResponseSuccess:
     with spark_errors(step_texts(request.transform)):
         with stage("analysis"):
-            looked = _look(spark, request, in_order=False)
-            if not looked.is_row_by_row:
-                looked = _look(spark, request, in_order=True)
-            schema = arrow_schema(looked.catalyst.dataframe(looked.plan).schema)
-            unchanged = unchanged_columns(looked.plan, request.tables)
+            analyzed = _look(spark, request, in_order=False)
+            if not analyzed.is_row_by_row:
+                analyzed = _look(spark, request, in_order=True)
+            schema = arrow_schema(analyzed.catalyst.dataframe(analyzed.plan).schema)
+            unchanged = unchanged_columns(analyzed.plan, request.tables)
         exact = {column.position for column in unchanged}
 
         def write(rows: Iterator[pa.RecordBatch]) -> int:
             return write_stream(request.output_path, schema, (_result(part, schema, exact) for part in rows))
 
-        if not looked.is_row_by_row:
-            return PreprocessResponseSuccess(write(_in_one_task(looked)), unchanged)
+        if not analyzed.is_row_by_row:
+            return PreprocessResponseSuccess(write(_in_one_task(analyzed)), unchanged)
         if not sort:
             with suppress(OutOfOrder):
-                return PreprocessResponseSuccess(write(in_order(_as_they_come(looked))), unchanged)
-        return PreprocessResponseSuccess(write(_sorted(looked, rows_in_one_task)), unchanged)
+                return PreprocessResponseSuccess(write(in_order(_unsorted(analyzed))), unchanged)
+        return PreprocessResponseSuccess(write(_sorted(analyzed, rows_in_one_task)), unchanged)
 
 
 # --- Analysis --------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
-class _Looked:
+class _AnalyzedQueries:
     """Analyzed queries that may be run.
 
     Attributes:
@@ -117,7 +117,7 @@ class _Looked:
         return self.last.plan
 
 
-def _look(spark: SparkSession, request: PreprocessRequest, *, in_order: bool) -> _Looked:
+def _look(spark: SparkSession, request: PreprocessRequest, *, in_order: bool) -> _AnalyzedQueries:
     catalyst = Catalyst(request_session(spark))
     if in_order:
         catalyst.spark.conf.set("spark.sql.shuffle.partitions", "1")
@@ -127,11 +127,11 @@ def _look(spark: SparkSession, request: PreprocessRequest, *, in_order: bool) ->
     def visit(step: Step, *, is_last: bool) -> tuple[Step, bool]:  # noqa: ARG001  its order is kept in any case
         check_no_hints(catalyst, step.source)
         _check(catalyst, step)
-        in_their_order = all(found.name not in ARRANGING for found in step.operators)
+        in_their_order = all(operator.name not in ARRANGING for operator in step.operators)
         return step, in_their_order and row_by_row_reason(step) is not None
 
     steps = each_step(catalyst, request.transform, [table.name for table in tables], visit)
-    return _Looked(catalyst, steps[-1][0], all(row_by_row for _, row_by_row in steps), num_rows)
+    return _AnalyzedQueries(catalyst, steps[-1][0], all(row_by_row for _, row_by_row in steps), num_rows)
 
 
 def _name_table(catalyst: Catalyst, table: PreprocessTable, position: int, *, in_order: bool) -> int:
@@ -145,10 +145,10 @@ def _name_table(catalyst: Catalyst, table: PreprocessTable, position: int, *, in
         rows = catalyst.plan(frame.coalesce(1).sortWithinPartitions(ROW_NUMBER) if in_order else frame)
     else:
         rows = catalyst.empty(wanted)
-    *found, number = columns(rows)
+    *data, number = columns(rows)
     exposed = [
         column if field.nullable else catalyst.alias(catalyst.never_null(column), field.name)
-        for field, column in zip(fields, found, strict=False)
+        for field, column in zip(fields, data, strict=False)
     ]
     carried = {
         CARRIED_INPUT: catalyst.integer(position),
@@ -204,21 +204,21 @@ def in_order(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         yield batch
 
 
-def _as_they_come(looked: _Looked) -> Iterator[pa.RecordBatch]:
+def _unsorted(analyzed: _AnalyzedQueries) -> Iterator[pa.RecordBatch]:
     """Return rows without sorting them: at present, Spark splits a file into ranges and returns one after the other."""
-    frame = looked.catalyst.dataframe(carry(looked.catalyst, looked.last.plan).plan)
+    frame = analyzed.catalyst.dataframe(carry(analyzed.catalyst, analyzed.last.plan).plan)
     return batches_of(frame)
 
 
-def _sorted(looked: _Looked, rows_in_one_task: int) -> Iterator[pa.RecordBatch]:
-    delta = carry(looked.catalyst, looked.last.plan)
-    frame = in_input_order(looked.catalyst.dataframe(delta.plan), delta, looked.num_rows, rows_in_one_task)
+def _sorted(analyzed: _AnalyzedQueries, rows_in_one_task: int) -> Iterator[pa.RecordBatch]:
+    delta = carry(analyzed.catalyst, analyzed.last.plan)
+    frame = in_input_order(analyzed.catalyst.dataframe(delta.plan), delta, analyzed.num_rows, rows_in_one_task)
     return batches_of(frame)
 
 
-def _in_one_task(looked: _Looked) -> Iterator[pa.RecordBatch]:
-    frame = looked.catalyst.dataframe(with_fences(looked.catalyst, looked.plan))
-    if not _is_ordered(looked.plan):
+def _in_one_task(analyzed: _AnalyzedQueries) -> Iterator[pa.RecordBatch]:
+    frame = analyzed.catalyst.dataframe(with_fences(analyzed.catalyst, analyzed.plan))
+    if not _is_ordered(analyzed.plan):
         named = frame.toDF(*(f"c{at}" for at in range(len(frame.columns))))
         frame = named.coalesce(1).sortWithinPartitions(*(_sortable(named, at) for at in range(len(named.columns))))
     return batches_of(frame)

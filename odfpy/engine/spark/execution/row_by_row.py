@@ -16,7 +16,7 @@ from odfpy.engine.lateness.policy import Late
 from odfpy.engine.output import output_layout
 from odfpy.engine.spark.analysis.classification import ClassifiedStep, classify_transform
 from odfpy.engine.spark.analysis.stars import star_in_function, without_assigned
-from odfpy.engine.spark.incremental.state.changes import same_nulls
+from odfpy.engine.spark.incremental.state.changes import with_identity_of
 from odfpy.engine.spark.plan.catalyst import Catalyst, Node, columns, columns_read, operator_name, selected
 from odfpy.engine.spark.plan.lineage import ColumnOrigin, above_inputs, origins
 from odfpy.engine.spark.plan.step import CARRIED_OFFSET, CARRIED_OPERATION
@@ -76,11 +76,11 @@ class RowByRowPlan:
 
 def _leaf_over(catalyst: Catalyst, leaf: Node, table: Table, rows: Node) -> Node:
     """Return an input over other rows: its columns keep their identities (see `name_input`)."""
-    found, names = columns(rows), table.schema().names
+    all_columns, names = columns(rows), table.schema().names
     *named, source, _, _ = selected(leaf)
-    shown = [same_nulls(catalyst, below, column) for below, column in zip(found, named, strict=True)]
+    shown = [with_identity_of(catalyst, below, column) for below, column in zip(all_columns, named, strict=True)]
     offset, operation = (
-        found[names.index(name)] for name in (table.vocab.offset_column, table.vocab.operation_type_column)
+        all_columns[names.index(name)] for name in (table.vocab.offset_column, table.vocab.operation_type_column)
     )
     marks = [source, catalyst.alias(offset, CARRIED_OFFSET), catalyst.alias(operation, CARRIED_OPERATION)]
     return catalyst.project([*shown, *marks], rows)
@@ -127,7 +127,7 @@ def _analyzed(
         result,
         tuple(origins(delta.plan, columns(delta.plan)[layout.sources[0]])),
         _passed_key(delta, tables, layout.sources),
-        next(filter(None, (_star(catalyst, one, tables) for one in steps)), None),
+        next(filter(None, (_star(catalyst, query_step, tables) for query_step in steps)), None),
     )
 
 

@@ -1,4 +1,4 @@
-"""Stateful transforms: run fragment by fragment, each over the changes of earlier fragments."""
+"""Execution of stateful transforms, fragment by fragment, each over the changes of earlier fragments."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from odfpy.engine.spark.incremental.operators.steps import Steps, steps_of
 from odfpy.engine.spark.incremental.properties.keys import sources_read
 from odfpy.engine.spark.incremental.properties.plan_info import PlanInfo
 from odfpy.engine.spark.incremental.run import FragmentRun
-from odfpy.engine.spark.incremental.state.arrangement import Arrangement, leave_arrangement
+from odfpy.engine.spark.incremental.state.arrangement import Arrangement, carry_over_arrangement
 from odfpy.engine.spark.incremental.state.attempt import Attempt
 from odfpy.engine.spark.incremental.state.correctable import Correctable, check_correctable
 from odfpy.engine.spark.incremental.state.difference import OPERATION, in_order
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 _ANALYZED: Final[LruCache[Hashable, tuple[Steps, pa.Schema]]] = LruCache(32)
-"""Analyzed transforms, by everything that their plans depend on; the plans themselves hold no session."""
+"""Analyzed transforms, by everything that their plans depend on; the plans are independent of sessions."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,13 +71,13 @@ class Stateful:
 
     @property
     def watermark(self) -> DerivedWatermark | None:
-        """Return the watermark of the output, None when it does not advance."""
+        """The watermark of the output, derived from those of the inputs; None if it never advances."""
         info = self.steps.last.info
         time = info.times.get(column_id(info.columns[self.layout.sources[0]]))
         return None if time is None or time.windows else time.watermark
 
 
-def stateful(
+def prepare_stateful(
     catalyst: Catalyst,
     key: Hashable,
     transform: TransformSql,
@@ -91,7 +91,7 @@ def stateful(
 
     Args:
         catalyst: a session that does not know the inputs yet.
-        key: everything that the plans depend on.
+        key: key of the analyzed transform in the cache: everything that its plans depend on.
         transform: the queries.
         vocab: names of the system columns of the output.
         tables: the inputs, in declared order.
@@ -129,7 +129,7 @@ def write_changes(
         ready: the transform.
         request: the request, with the new rows.
         engine: the version of the engine.
-        rows_in_one_task: has no effect on the result.
+        rows_in_one_task: number of rows up to which one task does the work; does not affect the result.
 
     Raises:
         HistoryNeeded: the request lacks earlier rows that are needed.
@@ -139,11 +139,11 @@ def write_changes(
     if is_same_time and all(source.offset_interval is None for source in sources):
         if request.prev_checkpoint_path is not None:
             shutil.copyfile(request.prev_checkpoint_path, request.new_checkpoint_path)
-        leave_arrangement(request, engine)
+        carry_over_arrangement(request, engine)
         return ()
-    unfinished = Attempt.begun(request)
+    attempt = Attempt.begun(request)
     try:
-        runs = run_fragments(ready, request, engine, rows_in_one_task, unfinished)
+        runs = run_fragments(ready, request, engine, rows_in_one_task, attempt)
         output = ready.steps.output
         if output is None:
             with stage("output"):
@@ -154,9 +154,9 @@ def write_changes(
             with stage("output"):
                 changed = in_final_order(ready.catalyst, changes, key_of(output.info), ready.layout.sources[0])
                 slices = write_rows(request, ready.layout, changed)
-        runs.keep(request, engine)
+        runs.write_state(request, engine)
     except HistoryNeeded:
-        unfinished.interrupt()
+        attempt.interrupt()
         raise
     return slices
 
@@ -169,13 +169,13 @@ class FragmentRuns:
     fragments: tuple[FragmentRun, ...]
     counts: tuple[int, ...]
 
-    def keep(self, request: TransformRequest, engine: str) -> None:
+    def write_state(self, request: TransformRequest, engine: str) -> None:
         """Write the checkpoint and the arrangement."""
         stored = CheckpointRows()
         for run, count in zip(self.fragments, self.counts, strict=True):
             with stage("kept rows"):
                 self.pull.parallelism.set(count)
-                stored.update(run.keep())
+                stored.update(run.store_state())
         with stage("checkpoint"):
             rows = (rows for _, rows in stored.files.values())
             manifest = manifest_after(request, engine, rows, stored.arranged.values())
@@ -191,36 +191,40 @@ def run_fragments(
     request: TransformRequest,
     engine: str,
     rows_in_one_task: int = ROWS_IN_ONE_TASK,
-    unfinished: Attempt | None = None,
+    attempt: Attempt | None = None,
 ) -> FragmentRuns:
-    """Run all fragments except the one that forms the output, which is returned ready to run.
+    """Run all fragments but the one that forms the output, which is only prepared.
 
-    Fragments that an earlier attempt has finished are not run again.
+    Fragments that the previous attempt has finished are not run again.
 
     Args:
         ready: the prepared transform.
         request: the request.
         engine: name and version of the engine.
         rows_in_one_task: number of rows up to which one task does the work.
-        unfinished: the results of the attempt right before, None for none.
+        attempt: this attempt at the pull, with the fragments that a previous one has finished; None to remember none.
     """
     streams: list[Stream] = list(streams_of(ready.catalyst, request.query_inputs, ready.late, ready.scratch))
-    counts = [_count(source) for source in request.query_inputs]  # of rows in each stream
-    pull = _begin_pull(ready, request, engine, streams, rows_in_one_task, unfinished)
+    stream_counts = [_count(source) for source in request.query_inputs]  # rows in each stream
+    pull = _begin_pull(ready, request, engine, streams, rows_in_one_task, attempt)
     runs = tuple(FragmentRun(pull, fragment) for fragment in ready.steps.fragments)
-    counts_of_runs = []
+    run_counts = []  # rows that each fragment reads
     for run in runs:
-        read = [number for item in run.fragment.info.stateful_inputs for number in sources_read(item.plan)]
-        count = sum(counts[number] for number in read)
-        counts_of_runs.append(count)
+        read = [
+            number
+            for stateful_input in run.fragment.info.stateful_inputs
+            for number in sources_read(stateful_input.plan)
+        ]
+        count = sum(stream_counts[number] for number in read)
+        run_counts.append(count)
         with stage("settings", again=True):
             pull.parallelism.set(count)
         if run.fragment is not ready.steps.output:
             path = ready.scratch / f"fragment-{run.fragment.source}.parquet"
-            changes = _changes_of(run, path, count, unfinished)
+            changes = _changes_of(run, path, count, attempt)
             streams.append(changes)
-            counts.append(changes.count)
-    return FragmentRuns(pull, runs, tuple(counts_of_runs))
+            stream_counts.append(changes.count)
+    return FragmentRuns(pull, runs, tuple(run_counts))
 
 
 def _begin_pull(
@@ -229,7 +233,7 @@ def _begin_pull(
     engine: str,
     streams: Sequence[Stream],
     rows_in_one_task: int,
-    unfinished: Attempt | None,
+    attempt: Attempt | None,
 ) -> Pull:
     """Return the context of a pull, with the rows of the last checkpoint.
 
@@ -239,7 +243,7 @@ def _begin_pull(
         engine: name and version of the engine.
         streams: the inputs; the changes of fragments are added to them during the pull.
         rows_in_one_task: number of rows up to which one task does the work.
-        unfinished: the results of the attempt right before, None for none.
+        attempt: this attempt at the pull, with what a previous one has found out; None for none.
     """
     catalyst, sources = ready.catalyst, request.query_inputs
     before, after = _clocks(catalyst, sources)
@@ -260,46 +264,53 @@ def _begin_pull(
         after,
         ready.scratch,
         is_first=is_new and all(source.prev_offset is None for source in sources),
-        kept=stored,
+        checkpoint=stored,
         correctable=correctable,
         arrangement=None if request.new_arrangement_path is None else Arrangement(request, engine, parallelism),
-        late=set[int]() if unfinished is None else unfinished.late,
+        late=set[int]() if attempt is None else attempt.late,
         nets_rows=ready.nets_rows and correctable is None,
     )
 
 
 def _check_rules_advance(ready: Stateful, before: Clock, after: Clock) -> None:
     """Check that no limit of a completeness rule moves back when the watermarks of the inputs advance."""
-    rules = [item.rules for fragment in ready.steps.fragments for item in fragment.info.stateful_inputs]
-    limits = [rule.limit for each in rules for rule in (*each.complete_when, *each.drop_when, *each.late_when)]
+    stateful_inputs = [item for fragment in ready.steps.fragments for item in fragment.info.stateful_inputs]
+    limits = [rule.limit for stateful_input in stateful_inputs for rule in stateful_input.rules.all]
     check_advance(limits, before, after)
 
 
-def _changes_of(run: FragmentRun, path: Path, rows: int, unfinished: Attempt | None) -> FragmentStream:
-    """Return the changes of a fragment that reads so many rows."""
+def _changes_of(run: FragmentRun, path: Path, rows: int, attempt: Attempt | None) -> FragmentStream:
+    """Return the changes of a fragment as a stream; runs the fragment unless a previous attempt has finished it.
+
+    Args:
+        run: the run of the fragment.
+        path: a file for the changes.
+        rows: number of rows that the fragment reads.
+        attempt: this attempt at the pull, None to remember nothing.
+    """
     source = run.fragment.source
-    done = unfinished.done.get(source) if unfinished is not None else None
-    if done is not None:
-        return FragmentStream.again(run, path, done, rows)
+    finished = attempt.done.get(source) if attempt is not None else None
+    if finished is not None:
+        return FragmentStream.of_finished(run, path, finished, rows)
     with stage("intermediate result"):
         with stage("plan"):
             changes = run.changes()
         ordered = in_order(run.pull.catalyst, changes, None, key_of(run.fragment.info), with_offsets=True)
-        made = FragmentStream.of(run, path, ordered, rows)
-    if unfinished is not None:
-        unfinished.add(source, path, made.schema, made.count)
-    return made
+        stream = FragmentStream.of_changes(run, path, ordered, rows)
+    if attempt is not None:
+        attempt.add(source, path, stream.schema, stream.count)
+    return stream
 
 
 def _count(source: TransformRequestInput) -> int:
-    """Return how many rows of an input a request contains."""
+    """Return the number of rows of an input that a request contains."""
     last = source.offset_interval.end if source.offset_interval else source.prev_offset
     first = 0 if source.history_paths is not None or source.prev_offset is None else source.prev_offset + 1
     return 0 if last is None else last + 1 - first
 
 
 def _write_last_step(ready: Stateful, request: TransformRequest, runs: FragmentRuns) -> tuple[SliceDescription, ...]:
-    """Write the result of a last step that is stateless: the changes of its sources pass through it."""
+    """Write the result of a stateless last step: it maps the changes of its sources row by row."""
     new = [source.new() for source in runs.pull.streams]
     runs.pull.parallelism.set(sum(rows.count for rows in new if rows is not None))
     catalyst, info = ready.catalyst, ready.steps.last.info
@@ -307,19 +318,18 @@ def _write_last_step(ready: Stateful, request: TransformRequest, runs: FragmentR
     aliases = {fragment.source: fragment.alias or "a step" for fragment in ready.steps.fragments}
     names = [source.query_alias for source in request.query_inputs]
     names += [aliases[number] for number in range(len(names), len(new))]
-    return write_delta(
-        catalyst, delta, ready.layout, request, [0 if rows is None else rows.count for rows in new], names
-    )
+    counts = [0 if rows is None else rows.count for rows in new]
+    return write_delta(catalyst, delta, ready.layout, request, counts, names)
 
 
 def watermark_of(ready: Stateful, request: TransformRequest) -> Timestamp | None:
     """Return the watermark of the output after a pull."""
-    times = ready.watermark
-    if times is None:
+    watermark = ready.watermark
+    if watermark is None:
         return None
     before, after = _clocks(ready.catalyst, request.query_inputs)
-    check_advance([times], before, after)
-    micros = times.at(after)
+    check_advance([watermark], before, after)
+    micros = watermark.at(after)
     return watermark_at(None if micros is None else micros // MILLISECOND)
 
 

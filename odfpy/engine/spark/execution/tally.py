@@ -29,10 +29,10 @@ def tally(ready: PreparedTransform | Stateful, request: TransformRequest) -> tup
     """
     late = [late_tally(source) for source in request.query_inputs]
     pairs = zip(late, ready.late.inputs, strict=True)
-    ignored = sum(found.entries for found, kind in pairs if kind is Late.IGNORED)
+    ignored = sum(table.entries for table, kind in pairs if kind is Late.IGNORED)
     if isinstance(ready, Stateful):
         ignored += _too_late(ready, request)
-    return sum(found.rows for found in late), ignored
+    return sum(table.rows for table in late), ignored
 
 
 def _too_late(ready: Stateful, request: TransformRequest) -> int:
@@ -42,7 +42,7 @@ def _too_late(ready: Stateful, request: TransformRequest) -> int:
     if limit is None:
         return 0
     new = [stream.new() for stream in streams_of(catalyst, sources, ready.late, ready.scratch)]
-    found = []
+    plans = []
     for stateful_input in (
         stateful_input for fragment in ready.steps.fragments for stateful_input in fragment.info.stateful_inputs
     ):
@@ -55,5 +55,5 @@ def _too_late(ready: Stateful, request: TransformRequest) -> int:
                 column.name(): column for column in columns(plan)[len(stateful_input.columns) :]
             }
             marks = [by_name[CARRIED_INPUT], by_name[CARRIED_OFFSET]]
-            found.append(catalyst.dataframe(catalyst.project(marks, plan)))
-    return reduce(lambda one, other: one.union(other), found).distinct().count() if found else 0
+            plans.append(catalyst.dataframe(catalyst.project(marks, plan)))
+    return reduce(lambda left, right: left.union(right), plans).distinct().count() if plans else 0

@@ -54,8 +54,8 @@ class _NoRows:
         if stateful_input.groups is None:
             raise TypeError("rows of this stateful input are not groups")
         by_value = not stateful_input.groups.is_linear
-        made = stateful_input.groups.of_rows(self.rows(stateful_input), by_value=by_value)
-        return Groups(stateful_input.groups.with_group_columns(made), by_value)
+        partials = stateful_input.groups.of_rows(self.rows(stateful_input), by_value=by_value)
+        return Groups(stateful_input.groups.with_group_columns(partials), by_value)
 
     def is_append_only(self, stateful_input: StatefulInput) -> bool:
         """Return False for logs: they are planned with retractions, since they will not stay append-only."""

@@ -19,7 +19,7 @@ from odfpy.engine.spark.plan.catalyst import Catalyst, columns
 from odfpy.engine.spark.rows.batches import write_parquet
 from odfpy.engine.spark.rows.late_table import chosen
 from odfpy.engine.spark.rows.parallelism import gather
-from odfpy.engine.spark.rows.stored import read_kept
+from odfpy.engine.spark.rows.stored import read_stored
 from odfpy.engine.spark.rows.tables import Table, scan, visible_columns
 from odfpy.stages import stage
 
@@ -29,12 +29,12 @@ if TYPE_CHECKING:
 
 
 class HistoryNeeded(Exception):
-    """Signals that a pull needs rows from before its interval that its request lacks; it is then repeated with them."""
+    """Signals that a pull needs earlier rows that its request lacks; the coordinator repeats it with history."""
 
 
 @dataclass(frozen=True, slots=True)
 class InputStream:
-    """One input of the transform as a source of rows, with its policy for late rows applied."""
+    """An input of the transform as a source of rows, with its policy for late rows applied."""
 
     catalyst: Catalyst
     source: TransformRequestInput
@@ -42,18 +42,22 @@ class InputStream:
     late: Late = Late.CORRECTED
 
     def new(self) -> SourceRows | None:
-        """Return the rows of the interval that this pull processes, or None if there are none."""
+        """Return the rows of the interval that this pull processes; None if there are none."""
         return self._rows(Table.of(self.source), is_new=True)
 
     def old(self) -> SourceRows | None:
-        """Return all rows before that interval, or None if there are none."""
+        """Return all rows before that interval; None if there are none.
+
+        Raises:
+            HistoryNeeded: the request does not contain them.
+        """
         if self.source.prev_offset is None:
             return None
         paths = self.source.history_paths
         if paths is None:
             raise HistoryNeeded
-        whole = OffsetInterval(0, self.source.prev_offset)
-        return self._rows(replace(Table.of(self.source), data_paths=paths, interval=whole), is_new=False)
+        interval = OffsetInterval(0, self.source.prev_offset)
+        return self._rows(replace(Table.of(self.source), data_paths=paths, interval=interval), is_new=False)
 
     def _rows(self, table: Table, *, is_new: bool) -> SourceRows | None:
         if not table.data_paths:
@@ -61,12 +65,12 @@ class InputStream:
         schema = table.schema()
         plan = gather(self.catalyst, scan(self.catalyst, table, self.scratch))
         plan = chosen(self.catalyst, self.late, table, plan, self.scratch)
-        found = columns(plan)
-        seen = [found[at] for at in visible_columns(schema, table.vocab)]
+        all_columns = columns(plan)
+        visible = [all_columns[at] for at in visible_columns(schema, table.vocab)]
         names = (table.vocab.system_time_column, table.vocab.offset_column, table.vocab.operation_type_column)
-        marks = [found[schema.names.index(name)] for name in names]
+        marks = [all_columns[schema.names.index(name)] for name in names]
         return SourceRows(
-            self.catalyst.project([*seen, *marks], plan),
+            self.catalyst.project([*visible, *marks], plan),
             is_append_only(table.data_paths, table.vocab.operation_type_column),
             table.num_rows,
             least_time(table.data_paths, table.vocab.event_time_column) if is_new else None,
@@ -78,11 +82,11 @@ class FragmentStream:
     """The changelog of a fragment that this pull has already run, as a source for later fragments.
 
     Attributes:
-        run: the fragment.
-        path: file with the changes, if there are any.
-        schema: of the file.
-        count: how many changes there are.
-        rows: how many rows the fragment has to do with.
+        run: the run of the fragment.
+        path: the file with the changes, if there are any.
+        schema: schema of the file.
+        count: number of changes.
+        rows: number of rows that the fragment reads, from which the parallelism follows.
     """
 
     run: FragmentRun
@@ -92,43 +96,47 @@ class FragmentStream:
     rows: int
 
     @classmethod
-    def again(cls, run: FragmentRun, path: Path, done: FinishedFragment, rows: int) -> FragmentStream:
-        """Return the changes of a fragment that was done before.
+    def of_finished(cls, run: FragmentRun, path: Path, finished: FinishedFragment, rows: int) -> FragmentStream:
+        """Return the changes of a fragment that an earlier attempt has finished.
 
         Args:
             run: the run of the fragment.
-            path: the file.
-            done: its changes, found before.
-            rows: how many rows it has to do with.
+            path: a file for the changes.
+            finished: the changes.
+            rows: number of rows that the fragment reads.
         """
-        if done.count:
-            path.write_bytes(done.content)
-        return cls(run, path, done.schema, done.count, rows)
+        if finished.count:
+            path.write_bytes(finished.content)
+        return cls(run, path, finished.schema, finished.count, rows)
 
     @classmethod
-    def of(cls, run: FragmentRun, path: Path, changed: DataFrame, rows: int) -> FragmentStream:
-        """Keep the changes of a fragment, which come in order, in one partition.
+    def of_changes(cls, run: FragmentRun, path: Path, changes: DataFrame, rows: int) -> FragmentStream:
+        """Write the changes of a fragment to a file.
 
         Args:
             run: the run of the fragment.
-            path: the file.
-            changed: its changes, with their offsets.
-            rows: how many rows it has to do with.
+            path: a file for the changes.
+            changes: the changes with their offsets, in order and in one partition.
+            rows: number of rows that the fragment reads.
         """
-        return cls(run, path, changed.schema, write_parquet(path, changed), rows)
+        return cls(run, path, changes.schema, write_parquet(path, changes), rows)
 
     def new(self) -> SourceRows | None:
-        """Return the changes."""
+        """Return the changes of this pull; None if there are none."""
         if self.count == 0:
             return None
         catalyst = self.run.pull.catalyst
-        plan = read_kept(catalyst, self.schema, [self.path])
+        plan = read_stored(catalyst, self.schema, [self.path])
         *data, operation, offset = columns(plan)
         plan = catalyst.project([*data, offset, operation], plan)
         return SourceRows(plan, is_append_only([str(self.path)], OPERATION), self.count)
 
     def old(self) -> SourceRows | None:
-        """The result of the fragment before this pull, which goes into a file: others look at it several times."""
+        """Return the result of the fragment before this pull, materialized in a file; None if there was none.
+
+        Raises:
+            HistoryNeeded: the result has to be computed from rows that the request lacks.
+        """
         catalyst, path = self.run.pull.catalyst, self.path.with_name(f"before-{self.path.name}")
         with self.run.pull.parallelism.within(self.rows):
             before = self.run.before()
@@ -138,7 +146,7 @@ class FragmentStream:
             if not path.exists():
                 with stage("result before"):
                     write_parquet(path, frame, even_if_empty=True)
-        plan = read_kept(catalyst, frame.schema, [path])
+        plan = read_stored(catalyst, frame.schema, [path])
         return SourceRows(plan, is_append_only=True, count=0)
 
 
@@ -151,6 +159,6 @@ def streams_of(
         catalyst: access to Catalyst.
         inputs: the inputs, as the request has them.
         policy: the treatment of late rows.
-        scratch: a folder for files on the way.
+        scratch: a folder for temporary files.
     """
     return [InputStream(catalyst, source, scratch, late) for source, late in zip(inputs, policy.inputs, strict=True)]

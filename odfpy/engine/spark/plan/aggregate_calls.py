@@ -32,7 +32,7 @@ def columns_with(
         groups: the columns that hold their values.
     """
 
-    def found(part: Node) -> Node | None:
+    def replacement(part: Node) -> Node | None:
         if is_call(part):
             return results.get(call_id(part), part)
         return next(
@@ -41,7 +41,7 @@ def columns_with(
 
     renewed = []
     for column in items(node.aggregateExpressions()):
-        changed = build.substitute(column, found)
+        changed = build.substitute(column, replacement)
         renewed.append(
             changed
             if changed is column or expression_name(column) == "Alias"

@@ -42,17 +42,17 @@ def unfit(name: str, node: Node) -> UnsuitableArgument | None:
 
 def why_unsafe(name: str, node: Node) -> str | None:
     """Return why an expression may not even be used in an ad hoc query, or None; arguments as in `unfit`."""
-    found = unfit(name, node)
-    return found.reason if found is not None and is_unsafe(found.reason) else None
+    unsuitable = unfit(name, node)
+    return unsuitable.reason if unsuitable is not None and is_unsafe(unsuitable.reason) else None
 
 
 def _format(node: Node) -> UnsuitableArgument | None:
     """Refuse values that `format_string` hands to Java, which prints most objects as class and address."""
     types = [value.dataType().typeName() for value in children(node)[1:]]
-    found = next((name for name in types if name in _WITHOUT_TEXT), None)
-    if found is None:
+    type_name = next((name for name in types if name in _WITHOUT_TEXT), None)
+    if type_name is None:
         return None
-    reason = f"formats a value of type {found.upper()}, which Java prints as an address in memory"
+    reason = f"formats a value of type {type_name.upper()}, which Java prints as an address in memory"
     return UnsuitableArgument(
         reason, "Convert it to text first: hex(...), to_json(...), array_join(...) or CAST(... AS STRING)."
     )

@@ -202,18 +202,18 @@ class Builder:
         number = self.catalyst.alias(self.catalyst.integer(1), "__odf_nth").toAttribute()
         return self.generate(self.expression("Explode", numbers), [number], child)
 
-    def generate(self, generator: Node, made: Iterable[Node], child: Node, *, outer: bool = False) -> Node:
+    def generate(self, generator: Node, outputs: Iterable[Node], child: Node, *, outer: bool = False) -> Node:
         """Return the plan of `SELECT *, generator FROM child`; with `outer`, also rows for which it generates nothing.
 
         Args:
             generator: for example an `Explode`.
-            made: its output columns.
+            outputs: its output columns.
             child: the input plan.
             outer: whether rows for which nothing is generated stay, with nulls.
         """
         seq, none = self.catalyst.seq, self.catalyst.nothing
         generate = self._class(_PACKAGE + "plans.logical.Generate")
-        return generate(generator, seq([]), outer, none, seq(made), child)
+        return generate(generator, seq([]), outer, none, seq(outputs), child)
 
     def fence(self, plan: Node) -> Node:
         """Return the same rows behind a filter that passes all of them, and below which the optimizer moves nothing."""
@@ -244,12 +244,12 @@ class Builder:
             function = function.replacement()
         return function
 
-    def substitute(self, expression: Node, found: Callable[[Node], Node | None]) -> Node:
+    def substitute(self, expression: Node, replacement: Callable[[Node], Node | None]) -> Node:
         """Replace parts of an expression by the results of `found`, which are not searched again."""
-        if (other := found(expression)) is not None:
-            return other
+        if (replaced := replacement(expression)) is not None:
+            return replaced
         before = children(expression)
-        after = [self.substitute(child, found) for child in before]
+        after = [self.substitute(child, replacement) for child in before]
         if all(old is new for old, new in zip(before, after, strict=True)):
             return expression
         return expression.withNewChildren(self.catalyst.seq(after))

@@ -104,8 +104,8 @@ class Catalyst:
         """Return the value of an expression that reads no column, as Spark represents it; NULL is None."""
         if expression_name(expression) == "Literal":
             return expression.value()
-        (found,) = self.constants(self.project([self.alias(expression, "value")], self.one_row()))
-        return found
+        (value,) = self.constants(self.project([self.alias(expression, "value")], self.one_row()))
+        return value
 
     def constants(self, plan: Node) -> list[Any]:
         """Return the single row of a plan without input. Spark's optimizer computes it; no job is run."""
@@ -146,10 +146,10 @@ class Catalyst:
             return self._no_items
         lists, to_seq = self.java_class("java.util.List"), self.java_class(_PYTHON_UTILS).toSeq
         # Java would call back for each item of a Python list.
-        found, *more = (to_seq(lists.of(*nodes[at : at + _AT_ONCE])) for at in range(0, len(nodes), _AT_ONCE))
+        sequence, *more = (to_seq(lists.of(*nodes[at : at + _AT_ONCE])) for at in range(0, len(nodes), _AT_ONCE))
         for part in more:
-            found = found.appendedAll(part)
-        return found
+            sequence = sequence.appendedAll(part)
+        return sequence
 
     def alias(self, expression: Node, name: str, expr_id: Node | None = None, metadata: Node | None = None) -> Node:
         """Return an expression as a named column, with a new identity unless one is given.
@@ -195,7 +195,7 @@ class Catalyst:
 
     def field_of(self, struct: Node, field: str) -> Node:
         """Return a field of a struct expression."""
-        names = cached_node_property(struct, "fields", lambda: [found.name() for found in struct.dataType().fields()])
+        names = cached_node_property(struct, "fields", lambda: [member.name() for member in struct.dataType().fields()])
         return self._expression("GetStructField")(struct, names.index(field), self._some(field))
 
     def never_null(self, expression: Node) -> Node:
@@ -318,8 +318,8 @@ def cached_node_property(node: Node, what: str, ask: Callable[[], T]) -> T:
     key = f"_odf_{what}"
     if key not in kept:
         kept[key] = ask()
-    found: T = kept[key]
-    return found
+    cached: T = kept[key]
+    return cached
 
 
 def parsed_name(expression: Node) -> str:
@@ -329,8 +329,8 @@ def parsed_name(expression: Node) -> str:
 
 def items(sequence: Node) -> list[Node]:
     """Return a Scala sequence as a list."""
-    found: list[Node] = sequence._gateway_client.__dict__[CALLS].items(sequence)  # noqa: SLF001
-    return found
+    nodes: list[Node] = sequence._gateway_client.__dict__[CALLS].items(sequence)  # noqa: SLF001
+    return nodes
 
 
 def children(node: Node) -> list[Node]:
@@ -342,8 +342,8 @@ def children(node: Node) -> list[Node]:
 
 def child_of(node: Node) -> Node:
     """Return the only child of a plan or an expression."""
-    (found,) = children(node)
-    return found
+    (child,) = children(node)
+    return child
 
 
 def selected(project: Node) -> list[Node]:
@@ -380,8 +380,8 @@ def column_id(column: Node) -> int:
 
 def columns_read(expression: Node) -> list[Node]:
     """Return the distinct columns that an expression reads."""
-    found = {column_id(node): node for name, node in subtree(expression) if name == "AttributeReference"}
-    return list(found.values())
+    by_id = {column_id(node): node for name, node in subtree(expression) if name == "AttributeReference"}
+    return list(by_id.values())
 
 
 def type_of(expression: Node) -> DataType:

@@ -121,7 +121,7 @@ def _translated(exception: Any, sources: Sequence[SourceText]) -> OdfError:
     """Translate an error of Java: of the machine, of the engine, or of the query, with its place in the text."""
     if (failure := _resource_failure(exception)) is not None:
         return failure
-    cause = _telling_cause(exception)
+    cause = _cause_with_condition(exception)
     message = _shortened(_message(cause))
     match = _CONDITION.match(message)
     condition = match.group(1) if match else ""
@@ -174,10 +174,10 @@ def _shortened(message: str) -> str:
 
 def _without_settings(sentence: str) -> str:
     """Cut a sentence off before the part that advises another setting of Spark."""
-    found = _SETTING.search(sentence)
-    if found is None:
+    setting = _SETTING.search(sentence)
+    if setting is None:
         return sentence
-    return sentence[: max(sentence.rfind(end, 0, found.start()) for end in ".`") + 1]
+    return sentence[: max(sentence.rfind(end, 0, setting.start()) for end in ".`") + 1]
 
 
 def _names_of_the_engine(sentence: str, sources: Sequence[SourceText]) -> bool:
@@ -204,8 +204,8 @@ def _suggestion(cause: Any, condition: str, sources: Sequence[SourceText], hint:
             return hint
         return sources[0].misspelt_before(sources[0].position(line, column)) or hint
     if condition.startswith("UNRESOLVED_ROUTINE"):
-        found = did_you_mean(_last(named.get("routineName")), _functions_of_spark())
-        return f"{found} {hint}" if found else hint
+        suggestion = did_you_mean(_last(named.get("routineName")), _functions_of_spark())
+        return f"{suggestion} {hint}" if suggestion else hint
     known = re.findall(_NAME, str(named.get("proposal") or ""))
     last = {_last(path) for path in known}
     wanted = _last(named.get("objectName"))
@@ -219,8 +219,10 @@ def _suggestion(cause: Any, condition: str, sources: Sequence[SourceText], hint:
 
 def _columns(exception: Any) -> list[str]:
     """Return the columns that an unresolved expression could have named; with their tables if names repeat."""
-    found = [cause for cause in _causes(exception) if cause.getClass().getSimpleName() == "ExtendedAnalysisException"]
-    plan = found[0].plan().get() if found and found[0].plan().isDefined() else None
+    analysis_errors = [
+        cause for cause in _causes(exception) if cause.getClass().getSimpleName() == "ExtendedAnalysisException"
+    ]
+    plan = analysis_errors[0].plan().get() if analysis_errors and analysis_errors[0].plan().isDefined() else None
     while plan is not None and (unresolved := [child for child in children(plan) if not child.resolved()]):
         plan = unresolved[0]
     outputs = [] if plan is None else [items(child.output()) for child in children(plan)]
@@ -235,8 +237,8 @@ def _with_dots(path: str, sources: Sequence[SourceText]) -> str:
     """Return a path with its table's name as the query writes it: see `_with_plain_names` in `analysis`."""
     plain = path[1:].partition("`")[0]
     written = re.compile(re.escape(plain).replace("_", "[._]"))
-    found = next((match.group() for source in sources if (match := written.search(source.text))), plain)
-    return path.replace(plain, found, 1)
+    written_name = next((match.group() for source in sources if (match := written.search(source.text))), plain)
+    return path.replace(plain, written_name, 1)
 
 
 def _quoted(name: str) -> str:
@@ -273,16 +275,16 @@ def _no_such_table(identifier: str, sources: Sequence[SourceText]) -> InvalidQue
 
 def _first_in_text(patterns: Sequence[str], sources: Sequence[SourceText]) -> str:
     """Return the place of the first pattern that is found, for errors without a place."""
-    found = (
+    places = (
         source.at(*match.span())
         for pattern in patterns
         for source in sources
         if (match := re.search(pattern, source.text, re.IGNORECASE)) is not None
     )
-    return next(found, "")
+    return next(places, "")
 
 
-def _telling_cause(exception: Any) -> Any:
+def _cause_with_condition(exception: Any) -> Any:
     """Return the innermost exception that carries one of Spark's error conditions, or the outermost exception."""
     telling = exception
     for current in _causes(exception):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from odfpy.engine.spark.plan.builder import Builder
 from odfpy.engine.spark.plan.catalyst import Catalyst, Node, children, expression_name, items, operator_name, selected
 from odfpy.engine.spark.plan.operators import is_query
 
@@ -28,6 +29,10 @@ def with_inner_queries(catalyst: Catalyst, plan: Node, change: Change) -> Node:
         below = [changed(child) for child in children(expression)]
         return expression.withNewChildren(catalyst.seq(below)) if below else expression
 
+    return _with_expressions(catalyst, plan, changed)
+
+
+def _with_expressions(catalyst: Catalyst, plan: Node, changed: Change) -> Node:
     match operator_name(plan):
         case "Filter":
             return catalyst.filter(changed(plan.condition()), plan.child())
@@ -54,7 +59,25 @@ def _with_flat_queries(catalyst: Catalyst, plan: Node) -> Node:
         return plan
     below = [_with_flat_queries(catalyst, child) for child in children(plan)]
     plan = plan.withNewChildren(catalyst.seq(below)) if below else plan
-    return with_inner_queries(catalyst, plan, lambda inner: _flat(catalyst, inner))
+    plan = with_inner_queries(catalyst, plan, lambda inner: _flat(catalyst, inner))
+    builder = Builder(catalyst)
+    return _with_expressions(
+        catalyst, plan, lambda expression: builder.substitute(expression, lambda part: _as_count(builder, part))
+    )
+
+
+def _as_count(builder: Builder, expression: Node) -> Node | None:
+    """Return EXISTS without correlation as a comparison of a count; None for other expressions.
+
+    It has the same value for all rows, so that a join would have no key.
+    """
+    if expression_name(expression) != "Exists" or items(expression.children()):
+        return None
+    catalyst = builder.catalyst
+    count = catalyst.aggregate([], [catalyst.alias(builder.count_all(), "count")], expression.plan())
+    nothing, none = catalyst.seq([]), catalyst.nothing
+    scalar = builder.expression("ScalarSubquery", count, nothing, expression.exprId(), nothing, none, none, none)
+    return builder.expression("GreaterThan", scalar, builder.zero(scalar.dataType()))
 
 
 def _flat(catalyst: Catalyst, inner: Node) -> Node:

@@ -108,11 +108,11 @@ def _introduces_branch(column: Node) -> bool:
 
 def _columns_read(expression: Node) -> list[Node]:
     """Return the distinct columns that an expression reads."""
-    found: list[Node] = []
+    read: list[Node] = []
     for name, node in subtree(expression):
-        if name == "AttributeReference" and not any(same_column(node, known) for known in found):
-            found.append(node)
-    return found
+        if name == "AttributeReference" and not any(same_column(node, known) for known in read):
+            read.append(node)
+    return read
 
 
 def same_column(left: Node, right: Node) -> bool:

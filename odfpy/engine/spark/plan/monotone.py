@@ -44,8 +44,8 @@ def never_decreases(catalyst: Catalyst, expression: Node, known: Container[str] 
     if expression_name(expression) == "AttributeReference":
         return True
     # An amount that is NULL, a unit that does not exist, a sum that overflows: nothing is known about such times.
-    found = evaluated_at(catalyst, expression, read[0], _SAMPLES)
-    values = [value for value in found or () if value is not None]
+    results = evaluated_at(catalyst, expression, read[0], _SAMPLES)
+    values = [value for value in results or () if value is not None]
     return len(values) == len(_SAMPLES) and values == sorted(values)
 
 
@@ -67,9 +67,9 @@ def shift_of(catalyst: Catalyst, expression: Node, reads: Node) -> int | None:
     """
     if not _shifts(catalyst, expression):
         return None
-    found = evaluated_at(catalyst, expression, reads, _SAMPLES)
+    results = evaluated_at(catalyst, expression, reads, _SAMPLES)
     shifts = {
-        None if value is None else value - sample for value, sample in zip(found or (None,), _SAMPLES, strict=False)
+        None if value is None else value - sample for value, sample in zip(results or (None,), _SAMPLES, strict=False)
     }
     return shifts.pop() if len(shifts) == 1 else None
 
@@ -172,8 +172,8 @@ def _at_midnight(catalyst: Catalyst, time: Node) -> bool:
 def _is_of_days(catalyst: Catalyst, interval: Node) -> bool:
     """Return whether an interval is a constant of months and whole days."""
     if interval.dataType().typeName() == "interval":
-        found = _constant_interval(catalyst, interval)
-        return found is not None and bool(found.extractAsDuration().isZero())
+        constant = _constant_interval(catalyst, interval)
+        return constant is not None and bool(constant.extractAsDuration().isZero())
     micros = catalyst.constant(interval) if interval.foldable() else None
     return micros is not None and micros % _DAY == 0
 
@@ -182,8 +182,8 @@ def _has_months(catalyst: Catalyst, interval: Node) -> bool:
     """Return whether an interval has months, or may have some."""
     if interval.dataType().typeName() != "interval":
         return False  # an interval of days and time
-    found = _constant_interval(catalyst, interval)
-    return found is None or found.extractAsPeriod().toTotalMonths() != 0
+    constant = _constant_interval(catalyst, interval)
+    return constant is None or constant.extractAsPeriod().toTotalMonths() != 0
 
 
 def _constant_interval(catalyst: Catalyst, interval: Node) -> Node | None:

@@ -28,11 +28,17 @@ def summed_by_row(rows: DataFrame, names: Sequence[str], totals: Mapping[str, Co
     types = {field.name: field.dataType for field in rows.schema.fields}
     plain = {column: _by_bytes(types[column]) for column in names}
     collated = [column for column in names if plain[column] != types[column]]
-    groups = [functions.col(one).cast(plain[one]).alias(one) if one in collated else one for one in names]
+    groups = [
+        functions.col(group_name).cast(plain[group_name]).alias(group_name) if group_name in collated else group_name
+        for group_name in names
+    ]
     summed = rows.groupBy(*groups).agg(*(total.alias(name) for name, total in totals.items()))
     if not collated:
         return summed
-    restored = [functions.col(one).cast(types[one]).alias(one) if one in collated else one for one in names]
+    restored = [
+        functions.col(group_name).cast(types[group_name]).alias(group_name) if group_name in collated else group_name
+        for group_name in names
+    ]
     return summed.select(*restored, *totals)
 
 
@@ -80,6 +86,6 @@ def _sortable(column: Column, data_type: DataType) -> Column:
         values = data_type.valueType
         entries = functions.transform(
             entries,
-            lambda one: functions.struct(one["key"].alias("key"), _sortable(one["value"], values).alias("value")),
+            lambda entry: functions.struct(entry["key"].alias("key"), _sortable(entry["value"], values).alias("value")),
         )
     return functions.array_sort(entries)

@@ -57,10 +57,10 @@ def session_of(build: Builder, like: Node, start: Node, end: Node, name: str) ->
         end: end of the session, never NULL.
         name: name of the column.
     """
-    return build.catalyst.alias(_from_to(build, start, end), name, metadata=like.metadata())
+    return build.catalyst.alias(_interval_struct(build, start, end), name, metadata=like.metadata())
 
 
-def _from_to(build: Builder, start: Node, end: Node) -> Node:
+def _interval_struct(build: Builder, start: Node, end: Node) -> Node:
     return build.struct(start=build.catalyst.never_null(start), end=build.catalyst.never_null(end))
 
 
@@ -88,11 +88,11 @@ def beside_sessions(build: Builder, rows: Node, keys: list[Node], start: Node, e
     goes_on = build.expression("LessThanOrEqual", start, reached.toAttribute())
     begun = catalyst.alias(build.expression("If", goes_on, build.null(start.dataType()), start), "__odf_begun")
     first = greatest(begun.toAttribute(), keys, order, build.rows_until("CurrentRow"))
-    whole = [*keys, first.toAttribute()]
-    last = greatest(end, whole, [], build.rows_until("UnboundedFollowing"))
+    session_key = [*keys, first.toAttribute()]
+    last = greatest(end, session_key, [], build.rows_until("UnboundedFollowing"))
     marked = catalyst.project([*columns(rows), begun], build.window([reached], keys, order, rows))
-    made = build.window([last], whole, [], build.window([first], keys, order, marked))
-    return catalyst.project([*columns(rows), first.toAttribute(), last.toAttribute()], made)
+    with_windows = build.window([last], session_key, [], build.window([first], keys, order, marked))
+    return catalyst.project([*columns(rows), first.toAttribute(), last.toAttribute()], with_windows)
 
 
 def whole_sessions(build: Builder, aggregate: Node) -> Node:
@@ -104,18 +104,18 @@ def whole_sessions(build: Builder, aggregate: Node) -> Node:
     start, end = (catalyst.field_of(own, field) for field in ("start", "end"))
     rows = beside_sessions(build, aggregate.child(), keys, start, end)
     *known, first, last = columns(rows)
-    session = _from_to(build, first, last)
+    session = _interval_struct(build, first, last)
     if own.nullable():
         session = build.only_if(catalyst.expression("IsNotNull", own), session)
     whole = catalyst.alias(session, own.name())
-    below = catalyst.project([*(one for one in known if not same_column(one, own)), whole], rows)
+    below = catalyst.project([*(column for column in known if not same_column(column, own)), whole], rows)
 
-    def found(part: Node) -> Node | None:
+    def replacement(part: Node) -> Node | None:
         return whole.toAttribute() if part.semanticEquals(own) else None
 
-    calls = {call_id(call): build.substitute(call, found) for call in different_calls(aggregate)}
+    calls = {call_id(call): build.substitute(call, replacement) for call in different_calls(aggregate)}
     outputs = columns_with(build, aggregate, calls, [own], [whole.toAttribute()])
-    return catalyst.aggregate([build.substitute(grouping, found) for grouping in groupings], outputs, below)
+    return catalyst.aggregate([build.substitute(grouping, replacement) for grouping in groupings], outputs, below)
 
 
 def needs_whole_sessions(plan: Node) -> bool:
@@ -154,11 +154,11 @@ def _with_fences(catalyst: Catalyst, plan: Node) -> Node:
     plan = plan.withNewChildren(catalyst.seq(below)) if below else plan
     inside = (node for expression in expressions_of(plan) for name, node in subtree(expression) if is_query(name))
     if any(makes_sessions(operator.node) for query in inside for operator in with_subqueries(query.plan())):
-        found = with_inner_queries(catalyst, plan, lambda inner: _with_fences(catalyst, inner))
-        if found is plan:
+        fenced = with_inner_queries(catalyst, plan, lambda inner: _with_fences(catalyst, inner))
+        if fenced is plan:
             raise UnsupportedQuery(
                 "A subquery with session_window stands where Spark would not keep its sessions apart",
                 hint="Move it to a WITH before the query, and join what it gives.",
             )
-        plan = found
+        plan = fenced
     return fenced_sessions(catalyst, plan) if makes_sessions(plan) else plan

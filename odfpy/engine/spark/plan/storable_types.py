@@ -36,7 +36,11 @@ def unsortable_beside_text(groupings: Sequence[Node]) -> Node | None:
 
     if not any("COLLATE" in grouping.dataType().sql() for grouping in groupings):
         return None
-    odd = (one for one in groupings if _has(type_of(one), lambda inner: isinstance(inner, CalendarIntervalType)))
+    odd = (
+        expression
+        for expression in groupings
+        if _has(type_of(expression), lambda inner: isinstance(inner, CalendarIntervalType))
+    )
     return next(odd, None)
 
 
@@ -65,13 +69,13 @@ def has_map(data_type: DataType) -> bool:
     return _has(data_type, lambda inner: isinstance(inner, MapType))
 
 
-def check_rows(columns: Sequence[Node], where: Callable[[Node], str], *, are_kept: bool) -> None:
+def check_rows(columns: Sequence[Node], where: Callable[[Node], str], *, are_stored: bool) -> None:
     """Refuse rows that have to be recognized in a later pull, but cannot be.
 
     Args:
         columns: columns of the rows.
         where: returns the place in the query for a column, as the end of a message.
-        are_kept: whether the rows are stored between pulls, or passed from one fragment to the next.
+        are_stored: whether the rows are stored between pulls, or passed from one fragment to the next.
 
     Raises:
         UnsupportedQuery: the message names the column and its type, the hint an alternative.
@@ -79,7 +83,7 @@ def check_rows(columns: Sequence[Node], where: Callable[[Node], str], *, are_kep
     for column in columns:
         if not can_be_compared(column):
             reason = "whose values cannot be compared, so a retracted row could not be found"
-        elif are_kept and not can_be_stored(column):
+        elif are_stored and not can_be_stored(column):
             reason = "whose values cannot be stored between pulls"
         else:
             continue

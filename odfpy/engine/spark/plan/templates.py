@@ -83,8 +83,8 @@ class Templates:
 def _no_rows(catalyst: Catalyst, schema: str, names: Sequence[str] | None) -> Node:
     from pyspark.sql.types import StructField, StructType
 
-    found = StructType.fromJson(json.loads(schema))
-    pairs = zip(found.names if names is None else names, found.fields, strict=True)
+    struct = StructType.fromJson(json.loads(schema))
+    pairs = zip(struct.names if names is None else names, struct.fields, strict=True)
     return catalyst.empty(
         StructType([StructField(name, field.dataType, field.nullable, field.metadata) for name, field in pairs])
     )

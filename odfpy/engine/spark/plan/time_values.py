@@ -28,8 +28,8 @@ def evaluate(catalyst: Catalyst, expression: Node, reads: Node, micros: int) -> 
         reads: the column of the time that the expression reads.
         micros: the time, in microseconds since the epoch.
     """
-    (found,) = _evaluated(catalyst, [expression], reads, micros)
-    return found
+    (value,) = _evaluated(catalyst, [expression], reads, micros)
+    return value
 
 
 def open_start(catalyst: Catalyst, windows: Sequence[Node], reads: Node, micros: int) -> int:
@@ -42,8 +42,8 @@ def open_start(catalyst: Catalyst, windows: Sequence[Node], reads: Node, micros:
         micros: the time, in microseconds since the epoch.
     """
     bounds = [catalyst.field_of(window, name) for window in windows for name in ("start", "end")]
-    found = _evaluated(catalyst, bounds, reads, micros)
-    pairs = zip(found[::2], found[1::2], strict=True)
+    evaluated = _evaluated(catalyst, bounds, reads, micros)
+    pairs = zip(evaluated[::2], evaluated[1::2], strict=True)
     return min(
         (start for start, end in pairs if start is not None and end is not None and start <= micros < end),
         default=micros,
@@ -82,5 +82,5 @@ def evaluated_at(catalyst: Catalyst, expression: Node, reads: Node, micros: Sequ
 def _one_row(catalyst: Catalyst, expressions: Sequence[Node], given: Sequence[Node]) -> list[int | None]:
     build = Builder(catalyst)
     micros = [build.expression("UnixMicros", build.cast(expression, "timestamp")) for expression in expressions]
-    made = [catalyst.alias(value, f"value{at}") for at, value in enumerate(micros)]
-    return catalyst.constants(catalyst.project(made, catalyst.project(given, catalyst.one_row())))
+    aliases = [catalyst.alias(value, f"value{at}") for at, value in enumerate(micros)]
+    return catalyst.constants(catalyst.project(aliases, catalyst.project(given, catalyst.one_row())))

@@ -138,20 +138,20 @@ def complete_before(watermark: DerivedWatermark) -> DerivedWatermark:
     return watermark
 
 
-def check_advance(found: Iterable[DerivedWatermark], was: Clock, now: Clock) -> None:
+def check_advance(watermarks: Iterable[DerivedWatermark], was: Clock, now: Clock) -> None:
     """Check that watermarks do not go back as long as those of the sources do not.
 
     Args:
-        found: the watermarks of columns.
+        watermarks: the watermarks of columns.
         was: the watermarks before the pull.
         now: the watermarks after the pull.
 
     Raises:
         InternalError: a watermark goes back.
     """
-    if not any(_is_back(*pair) for pair in zip(was.watermarks, now.watermarks, strict=True)):
-        for times in found:
-            see_advance(times.at(was), times.at(now))
+    if not any(_moves_back(*pair) for pair in zip(was.watermarks, now.watermarks, strict=True)):
+        for watermark in watermarks:
+            see_advance(watermark.at(was), watermark.at(now))
 
 
 def see_advance(was: int | None, now: int | None) -> None:
@@ -163,10 +163,10 @@ def see_advance(was: int | None, now: int | None) -> None:
     Raises:
         InternalError: it goes back, since a function of times decreases that is listed as one that never does.
     """
-    if _is_back(was, now):
+    if _moves_back(was, now):
         before, after = (watermark_at((micros or 0) // MILLISECOND) or "before the year 1" for micros in (was, now))
         raise InternalError(f"The watermark of the output would move back, from {before} to {after}")
 
 
-def _is_back(was: int | None, now: int | None) -> bool:
+def _moves_back(was: int | None, now: int | None) -> bool:
     return was is not None and now is not None and now < was

@@ -164,7 +164,7 @@ def arrow_schema(schema: StructType) -> pa.Schema:
     fields = []
     for field in schema.fields:
         try:
-            arrow = None if _is_odd(field.dataType) else to_arrow_type(field.dataType, timezone="UTC")
+            arrow = None if _is_struct_of_bytes(field.dataType) else to_arrow_type(field.dataType, timezone="UTC")
         except (PySparkException, TypeError, ValueError):
             arrow = None
         if arrow is None:
@@ -176,14 +176,14 @@ def arrow_schema(schema: StructType) -> pa.Schema:
     return pa.schema(fields)
 
 
-def _is_odd(data_type: DataType) -> bool:
+def _is_struct_of_bytes(data_type: DataType) -> bool:
     """Return whether a type is, or contains, one that PySpark returns as a struct of bytes."""
     from pyspark.sql import types
 
     if isinstance(data_type, types.ArrayType):
-        return _is_odd(data_type.elementType)
+        return _is_struct_of_bytes(data_type.elementType)
     if isinstance(data_type, types.MapType):
-        return _is_odd(data_type.keyType) or _is_odd(data_type.valueType)
+        return _is_struct_of_bytes(data_type.keyType) or _is_struct_of_bytes(data_type.valueType)
     if isinstance(data_type, types.StructType):
-        return any(_is_odd(field.dataType) for field in data_type.fields)
+        return any(_is_struct_of_bytes(field.dataType) for field in data_type.fields)
     return isinstance(data_type, (types.VariantType, types.GeographyType, types.GeometryType))

@@ -33,8 +33,8 @@ def unchanged_columns(plan: Node, tables: Sequence[PreprocessTable]) -> tuple[Un
     """
     if not any(table.watched for table in tables):
         return ()
-    found = _Tracer().sources(plan)
-    sources = [(at, found.get(_id(column))) for at, column in enumerate(columns(plan))]
+    traced = _Tracer().sources(plan)
+    sources = [(at, traced.get(_id(column))) for at, column in enumerate(columns(plan))]
     return tuple(
         UnchangedColumn(at, tables[source[0]].name, source[1])
         for at, source in sources
@@ -64,10 +64,10 @@ class _Tracer:
                 return _renamed(columns(definition), self.sources(definition), columns(plan))
             case "Expand":
                 return {}
-        found: dict[int, SourceColumn] = {}
+        traced: dict[int, SourceColumn] = {}
         for child in children(plan):
-            found |= self.sources(child)
-        return found
+            traced |= self.sources(child)
+        return traced
 
     def _selected(self, plan: Node, selection: list[Node]) -> Mapping[int, SourceColumn]:
         marker = next((column for column in selection if column.name() == CARRIED_INPUT), None)
@@ -75,12 +75,12 @@ class _Tracer:
             position = number_named(marker)
             return {_id(column): (position, column.name()) for column in selection}
         below = self.sources(plan.child())
-        found = {}
+        passed = {}
         for column in selection:
             read = column.child() if expression_name(column) == "Alias" else column
             if expression_name(read) == "AttributeReference" and _id(read) in below:
-                found[_id(column)] = below[_id(read)]
-        return found
+                passed[_id(column)] = below[_id(read)]
+        return passed
 
     def _united(self, plan: Node) -> Mapping[int, SourceColumn]:
         """Return the columns of a union that are the same table column in every part."""
@@ -89,9 +89,9 @@ class _Tracer:
         return {key: source for key, source in first.items() if all(part.get(key) == source for part in others)}
 
 
-def _renamed(inner: list[Node], found: Mapping[int, SourceColumn], outer: list[Node]) -> dict[int, SourceColumn]:
+def _renamed(inner: list[Node], sources: Mapping[int, SourceColumn], outer: list[Node]) -> dict[int, SourceColumn]:
     pairs = ((_id(below), _id(above)) for below, above in zip(inner, outer, strict=True))
-    return {above: found[below] for below, above in pairs if below in found}
+    return {above: sources[below] for below, above in pairs if below in sources}
 
 
 def _id(column: Node) -> int:

@@ -65,7 +65,7 @@ class Calls:
         self._client: Any = gateway._gateway_client  # noqa: SLF001
         self._java: Any = java.new(gateway.java_gateway_server)
         self._page = 0
-        self._waiting = _Waiting()
+        self._waiting = _PendingCalls()
         self._deletions = Deletions(spark)
         self._numbers = count()
         self._send = self._client.send_command
@@ -101,8 +101,8 @@ class Calls:
 
     def in_memory(self, frame: DataFrame) -> RowsInMemory | None:
         """Compute few rows and keep them in Java; return None if they are many, or need several tasks."""
-        found = self._java.inMemory(frame._jdf)  # noqa: SLF001
-        return None if found is None else RowsInMemory(found)
+        rows = self._java.inMemory(frame._jdf)  # noqa: SLF001
+        return None if rows is None else RowsInMemory(rows)
 
     def received(self, session: JavaObject, schema: JavaObject, batches: Iterable[pa.RecordBatch]) -> RowsInMemory:
         """Send few rows to Java, which keeps them.
@@ -201,7 +201,7 @@ class RowsInMemory:
         return self._java.relation()
 
     def batches(self) -> Iterator[bytes]:
-        """Them as Arrow batches."""
+        """Yield the rows as Arrow batches."""
         return _all(self._java.batches())
 
 
@@ -214,7 +214,7 @@ class _ItemFacts(NamedTuple):
     nullable: str
 
 
-class _Waiting(threading.local):
+class _PendingCalls(threading.local):
     """The calls of this thread that wait."""
 
     def __init__(self) -> None:
@@ -238,18 +238,18 @@ def _all(batches: Any) -> Iterator[bytes]:
     return _decoded(batches, batches.next())
 
 
-def _decoded(batches: Any, told: str) -> Iterator[bytes]:
+def _decoded(batches: Any, message: str) -> Iterator[bytes]:
     while True:
-        _, *encoded = told.removesuffix(_LAST).split(",")
+        _, *encoded = message.removesuffix(_LAST).split(",")
         yield from map(b64decode, encoded)
-        if told.endswith(_LAST):
+        if message.endswith(_LAST):
             return
-        told = batches.next()
+        message = batches.next()
 
 
-def _texts(told: str) -> Iterator[str]:
+def _texts(message: str) -> Iterator[str]:
     at = 0
-    while at < len(told):
-        begin = told.index(" ", at) + 1
-        at = begin + int(told[at : begin - 1])
-        yield told[begin:at]
+    while at < len(message):
+        begin = message.index(" ", at) + 1
+        at = begin + int(message[at : begin - 1])
+        yield message[begin:at]

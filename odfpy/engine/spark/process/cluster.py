@@ -150,7 +150,7 @@ def read_properties(path: Path) -> dict[str, str]:
             f"Cannot read the properties of the cluster {path}: {reason}",
             hint="odf config set engine.properties FILE, or `odf config unset engine.properties`.",
         ) from error
-    found = {}
+    properties = {}
     for number, line in enumerate(lines, start=1):
         if not line.strip() or line.lstrip().startswith(("#", "!")):
             continue
@@ -165,5 +165,5 @@ def read_properties(path: Path) -> dict[str, str]:
                 f"{path}, line {number}: {match[1]} cannot be set in this file",
                 hint="Results may depend on it, or a setting of odf has it: see `odf config list`.",
             )
-        found[match[1]] = match[2]
-    return found
+        properties[match[1]] = match[2]
+    return properties

@@ -40,10 +40,10 @@ def check_cluster(spark: SparkSession, scratch: Path) -> None:
         token = secrets.token_hex(16)
         (Path(folder) / "token").write_text(token, "utf-8")
         shown = None if storage_of(spark) else folder
-        here, there = _views(spark, shown, token)
-        check_packages(here, there)
+        own_view, views = _views(spark, shown, token)
+        check_packages(own_view, views)
         if shown is not None:
-            check_folder(scratch, there, {path.name for path in Path(shown).iterdir()})
+            check_folder(scratch, views, {path.name for path in Path(shown).iterdir()})
         _check_java(spark, Path(folder), token)
     forget(spark)
 
@@ -55,18 +55,18 @@ def _views(spark: SparkSession, folder: str | None, token: str) -> tuple[Seen, l
     from odfpy.engine.spark.process import executor_view
 
     context, asked = spark.sparkContext, 0
-    found: list[Seen] = []
+    views: list[Seen] = []
     look = executor_view.describe_executor
     cloudpickle.register_pickle_by_value(executor_view)  # type: ignore[no-untyped-call]
     try:
         while (cores := min(context.defaultParallelism, _MAX_TASKS)) > asked:
             asked = cores
-            found += context.parallelize(range(cores), cores).map(lambda _: look(folder, token)).collect()
+            views += context.parallelize(range(cores), cores).map(lambda _: look(folder, token)).collect()
     except Exception as error:
         raise _python_error(error, str(context.pythonExec)) from error
     finally:
         cloudpickle.unregister_pickle_by_value(executor_view)  # type: ignore[no-untyped-call]
-    return look(None, token), found
+    return look(None, token), views
 
 
 def _python_error(error: Exception, python: str) -> EngineUnavailable:
@@ -95,46 +95,46 @@ def _line(text: str, words: str) -> str:
     return next(line.strip() for line in text.splitlines() if words in line)
 
 
-def check_packages(here: Seen, there: Iterable[Seen]) -> None:
+def check_packages(own_view: Seen, views: Iterable[Seen]) -> None:
     """Check that executors have the packages that the engine has.
 
     Args:
-        here: result of `describe_executor` in the engine's process.
-        there: results of `describe_executor` at the executors.
+        own_view: result of `describe_executor` in the engine's process.
+        views: results of `describe_executor` at the executors.
 
     Raises:
         EngineUnavailable: naming executor, package and versions.
     """
-    for seen in there:
+    for executor in views:
         for package in ("odfpy", "pyarrow", "numpy", "pandas"):
-            if seen[package] == here[package]:
+            if executor[package] == own_view[package]:
                 continue
-            found = f"has {package} {seen[package]}" if seen[package] else f"has no {package}"
+            difference = f"has {package} {executor[package]}" if executor[package] else f"has no {package}"
             raise EngineUnavailable(
-                f"The executor {seen['who']} {found} for its Python {seen['python']}, and the engine has"
-                f" {package} {here[package]}: slices would not be the same",
+                f"The executor {executor['who']} {difference} for its Python {executor['python']}, and the engine has"
+                f" {package} {own_view[package]}: slices would not be the same",
                 hint=f"Install the same versions on all machines of the cluster. {_PYTHON} {PAGE}",
             )
 
 
-def check_folder(scratch: Path, there: Iterable[Seen], names: set[str]) -> None:
+def check_folder(scratch: Path, views: Iterable[Seen], names: set[str]) -> None:
     """Check that executors have the folder that the engine has.
 
     Args:
         scratch: the folder that they looked at.
-        there: results of `describe_executor` at the executors.
+        views: results of `describe_executor` at the executors.
         names: names of the files visible here.
 
     Raises:
         EngineUnavailable: naming executor and folder.
     """
-    for seen in there:
-        trouble = seen["trouble"]
-        if trouble is None and seen["wrote"] not in names:
+    for executor in views:
+        trouble = executor["trouble"]
+        if trouble is None and executor["wrote"] not in names:
             trouble = "it has another folder of that name"
         if trouble is not None:
             raise EngineUnavailable(
-                f"The executor {seen['who']} does not share the folder of the workspace, {scratch}: {trouble}",
+                f"The executor {executor['who']} does not share the folder of the workspace, {scratch}: {trouble}",
                 hint="Put the workspace on storage that all machines of the cluster have under the same path, with a "
                 "user that may write there; or name one that they reach: odf config set engine.storage "
                 f"s3a://BUCKET/FOLDER. {PAGE}",
@@ -158,23 +158,23 @@ def _check_java(spark: SparkSession, folder: Path, token: str) -> None:
             f"engine.properties. {PAGE}",
         ) from error
     files = [file] * min(spark.sparkContext.defaultParallelism, _MAX_TASKS)
-    told = [f"reflect('java.lang.System', 'getProperty', '{name}')" for name in _PROPERTIES]
+    selected = [f"reflect('java.lang.System', 'getProperty', '{name}')" for name in _PROPERTIES]
     system = spark._jvm.java.lang.System  # type: ignore[union-attr]  # noqa: SLF001
-    here = [str(system.getProperty(name)) for name in _PROPERTIES]
+    own_values = [str(system.getProperty(name)) for name in _PROPERTIES]
     try:
-        rows = spark.read.schema("token string").parquet(*files).selectExpr("token", *told).collect()
+        rows = spark.read.schema("token string").parquet(*files).selectExpr("token", *selected).collect()
     except Exception as error:
         cause = cause_of(error)
         where = f"the storage {storage_of(spark)}" if storage_of(spark) else f"the folder {folder}"
         raise EngineUnavailable(f"The executors' Java does not read {where}: {cause}", hint=PAGE) from error
-    for found, *there in rows:
-        if found != token:
+    for token_read, *values in rows:
+        if token_read != token:
             raise EngineUnavailable(f"The executors read different files than the engine writes: {file}", hint=PAGE)
-        _compare_java(here, there)
+        _compare_java(own_values, values)
 
 
-def _compare_java(here: list[str], there: list[Any]) -> None:
-    for name, ours, theirs in zip(_PROPERTIES.values(), here, there, strict=True):
+def _compare_java(own_values: list[str], executor_values: list[Any]) -> None:
+    for name, ours, theirs in zip(_PROPERTIES.values(), own_values, executor_values, strict=True):
         if ours != theirs:
             raise EngineUnavailable(
                 f"The executors have {name} {theirs}, and the engine has {name} {ours}: rows would not be the same",

@@ -34,8 +34,8 @@ def count_calls(spark: SparkSession) -> None:
 
 def count_jobs(spark: SparkSession) -> None:
     """Count the jobs since the last count; without a profile, do nothing."""
-    here = current()
-    if here is None:
+    current_stage = current()
+    if current_stage is None:
         return
     from odfpy.engine.spark.process.calls import calls_of  # which needs py4j
 
@@ -43,4 +43,4 @@ def count_jobs(spark: SparkSession) -> None:
     known, count = _SEEN.get(context), calls_of(spark._jvm).jobs(spark)  # noqa: SLF001
     _SEEN[context] = count
     if known is not None:
-        here.add(0.0, 0, jobs=count - known)
+        current_stage.add(0.0, 0, jobs=count - known)

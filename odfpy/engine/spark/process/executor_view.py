@@ -28,27 +28,27 @@ def describe_executor(folder: str | None, token: str) -> dict[str, str | None]:
         user = getpass.getuser()
     except (KeyError, OSError):
         user = str(os.getuid())
-    found: dict[str, str | None] = {"who": f"{user}@{socket.gethostname()}", "python": platform.python_version()}
+    view: dict[str, str | None] = {"who": f"{user}@{socket.gethostname()}", "python": platform.python_version()}
     for package in ("odfpy", "pyarrow", "numpy", "pandas"):
         try:
-            found[package] = str(importlib.import_module(package).__version__)
+            view[package] = str(importlib.import_module(package).__version__)
         except ImportError:
-            found[package] = None
-    found["trouble"] = found["wrote"] = None
+            view[package] = None
+    view["trouble"] = view["wrote"] = None
     if folder is None:
-        return found
+        return view
     name = f"seen-{uuid.uuid4().hex}"
     try:
         with open(os.path.join(folder, "token"), encoding="utf-8") as file:  # noqa: PTH118, PTH123
             if file.read() != token:
-                found["trouble"] = "it has another folder of that name"
-                return found
+                view["trouble"] = "it has another folder of that name"
+                return view
     except OSError as error:
-        found["trouble"] = f"it does not see it ({error.strerror})"
-        return found
+        view["trouble"] = f"it does not see it ({error.strerror})"
+        return view
     try:
         with open(os.path.join(folder, name), "x", encoding="utf-8"):  # noqa: PTH118, PTH123
-            found["wrote"] = name
+            view["wrote"] = name
     except OSError as error:
-        found["trouble"] = f"it cannot write there ({error.strerror})"
-    return found
+        view["trouble"] = f"it cannot write there ({error.strerror})"
+    return view

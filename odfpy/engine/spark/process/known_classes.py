@@ -15,10 +15,10 @@ class KnownClasses(JVMView):  # type: ignore[misc]
     """PySpark's view of Java, which caches classes by the requested name."""
 
     def __getattr__(self, name: str) -> Any:
-        found = super().__getattr__(name)
-        if type(found) is JavaClass:
-            found = self.__dict__[name] = KnownClass(found._fqn, found._gateway_client)  # noqa: SLF001
-        return found
+        member = super().__getattr__(name)
+        if type(member) is JavaClass:
+            member = self.__dict__[name] = KnownClass(member._fqn, member._gateway_client)  # noqa: SLF001
+        return member
 
 
 _SINGLETON = "MODULE$"
@@ -32,10 +32,10 @@ class KnownClass(JavaClass):  # type: ignore[misc]
     """
 
     def __getattr__(self, name: str) -> Any:
-        found = super().__getattr__(name)
-        if type(found) is JavaMember or name == _SINGLETON or self._fqn == _CONSTANTS:
-            self.__dict__[name] = found
-        return found
+        member = super().__getattr__(name)
+        if type(member) is JavaMember or name == _SINGLETON or self._fqn == _CONSTANTS:
+            self.__dict__[name] = member
+        return member
 
 
 def know_classes(jvm: JVMView) -> None:

@@ -59,7 +59,7 @@ def open_session(
         builder = SparkSession.builder.appName("odfpy").master(master)
         guarded = GUARDED if master.startswith("local") else {}
         if guarded:
-            _be_nobody(SparkContext)
+            _set_hadoop_user(SparkContext)
         # Pinned settings come last: local settings cannot override what results depend on.
         settings = {**TUNING, **(extra or {}), **guarded, **SETTINGS}
         for name, value in settings.items():
@@ -83,8 +83,8 @@ def _prepared(gateway: JavaGateway, *, is_cold: bool) -> OwnClass:
     return calls
 
 
-def _be_nobody(context: type[SparkContext]) -> None:
-    """Have a fixed user name towards Hadoop's libraries, which fail when the system has no name for the user's id."""
+def _set_hadoop_user(context: type[SparkContext]) -> None:
+    """Set a fixed user name for Hadoop's libraries, which fail when the system has no name for the user's id."""
     users = context._jvm.org.apache.hadoop.security.UserGroupInformation  # type: ignore[union-attr]  # noqa: SLF001
     users.setLoginUser(users.createRemoteUser("odf"))
 

@@ -136,7 +136,7 @@ GUARDED: Final[dict[str, str]] = {
 
 
 def settings_digest() -> str:
-    """Eight hexadecimal digits that change when `SETTINGS` or `JVM_OPTIONS` do."""
+    """Return eight hexadecimal digits that change when `SETTINGS` or `JVM_OPTIONS` do."""
     lines = [f"{name}={value}" for name, value in sorted(SETTINGS.items())] + sorted(JVM_OPTIONS)
     return hashlib.sha3_256("\n".join(lines).encode()).hexdigest()[:8]
 

@@ -21,12 +21,12 @@ def installed_spark_version() -> str:
     """
     place = spark_home() / "version.py"
     try:
-        found = _VERSION.search(place.read_text("utf-8"))
+        match = _VERSION.search(place.read_text("utf-8"))
     except OSError as error:
         raise EngineUnavailable(f"The version of PySpark cannot be read: {error}") from error
-    if found is None:
+    if match is None:
         raise EngineUnavailable(f"PySpark does not say its version in {place}")
-    return found[1]
+    return match[1]
 
 
 def installed_engine_version(java: JavaRuntime | None = None) -> str:

@@ -37,7 +37,7 @@ _NAMES_ONLY: Final = frozenset(("SubqueryAlias", "View", "ResolvedHint", "expres
 
 
 class Annotator:
-    """Annotates plans of one session.
+    """An annotator of the plans of one session with identifiers of input rows.
 
     Attributes:
         has_sessions: whether a session window has occurred.
@@ -92,18 +92,18 @@ class Annotator:
 
     def _as_below(self, plan: Node) -> Node:
         below = self._beside_subqueries(plan, self.annotate(plan.child()))
-        made = plan.withNewChildren(self.catalyst.seq([below]))
-        return self.ids.with_ids(columns(plan), self.ids.of(below), made)
+        above = plan.withNewChildren(self.catalyst.seq([below]))
+        return self.ids.with_ids(columns(plan), self.ids.of(below), above)
 
     def _beside_subqueries(self, plan: Node, below: Node) -> Node:
         """The rows with identifiers, also those of the rows that subqueries in the expressions of a plan read."""
-        found = [
+        subqueries = [
             node
             for expression in expressions_of(plan)
             for name, node in subtree(expression)
             if name == "ScalarSubquery"
         ]
-        for node in found:
+        for node in subqueries:
             inner = self.annotate(node.plan())
             known = self.ids.named(self.ids.of(inner))
             joined = self.ids.build.outer_join(below, self.catalyst.project([known], inner))
@@ -131,6 +131,6 @@ class Annotator:
         self.has_sessions = True
         return fenced_sessions(self.catalyst, aggregate)
 
-    def _of_two(self, plan: Node, made: Callable[[Node, Node, Node], Node]) -> Node:
+    def _of_two(self, plan: Node, combine: Callable[[Node, Node, Node], Node]) -> Node:
         left, right = (self.annotate(child) for child in children(plan))
-        return made(plan, left, right)
+        return combine(plan, left, right)

@@ -32,7 +32,7 @@ _MADE_HERE: Final = {"Project": "projectList", "Aggregate": "aggregateExpression
 
 
 @dataclass(frozen=True, slots=True)
-class _Way:
+class _Origin:
     """One origin of a column.
 
     Attributes:
@@ -51,7 +51,7 @@ class _Way:
     branch: int = 0
     is_one_of: bool = False
 
-    def made_by(self, text: str) -> _Way:
+    def made_by(self, text: str) -> _Origin:
         return replace(self, through=(text, *self.through))
 
 
@@ -61,7 +61,7 @@ class _Plan:
 
     definitions: dict[int, Node] = field(default_factory=dict)
 
-    def ways(self, plan: Node, column: Node) -> Iterator[_Way]:
+    def ways(self, plan: Node, column: Node) -> Iterator[_Origin]:
         """Yield all origins of a column of a plan."""
         name = operator_name(plan)
         match name:
@@ -109,19 +109,21 @@ class _Plan:
                 return self._reads(self.definitions[plan.cteId()])
         return sum(map(self._reads, children(plan)))
 
-    def _through(self, plan: Node, made: Sequence[Node], column: Node) -> Iterator[_Way]:
-        found, marker = find_column(made, column), _marker(made)
-        if marker is not None and found is not None:
-            data = [one for one in made if not one.name().startswith(RESERVED_PREFIX)]
+    def _through(self, plan: Node, outputs: Sequence[Node], column: Node) -> Iterator[_Origin]:
+        position, marker = find_column(outputs, column), _marker(outputs)
+        if marker is not None and position is not None:
+            data = [output for output in outputs if not output.name().startswith(RESERVED_PREFIX)]
             at = find_column(data, column)
             if at is not None:
-                yield _Way(number_named(marker), str(column.name()), at)
-        elif found is None or expression_name(made[found]) != "Alias":
+                yield _Origin(number_named(marker), str(column.name()), at)
+        elif position is None or expression_name(outputs[position]) != "Alias":
             yield from self.ways(plan.child(), column)
         else:
-            yield from self._of(plan.child(), made[found].child(), name=_WINDOW if is_window(made[found]) else None)
+            yield from self._of(
+                plan.child(), outputs[position].child(), name=_WINDOW if is_window(outputs[position]) else None
+            )
 
-    def _of(self, below: Node, expression: Node, *, name: str | None = None) -> Iterator[_Way]:
+    def _of(self, below: Node, expression: Node, *, name: str | None = None) -> Iterator[_Origin]:
         """Yield the origins of what an expression reads; a mere column reference adds nothing to them."""
         while expression_name(expression) == "KnownNotNull":
             (expression,) = children(expression)
@@ -136,9 +138,11 @@ class _Plan:
                 yield from (way.made_by(text) for way in self.ways(node.plan(), columns(node.plan())[0]))
 
 
-def _marker(made: Sequence[Node]) -> Node | None:
+def _marker(outputs: Sequence[Node]) -> Node | None:
     """Return the marker of the source whose columns a projection selects; None if it selects none."""
-    return next((one for one in made if one.name() == CARRIED_INPUT and expression_name(one) == "Alias"), None)
+    return next(
+        (output for output in outputs if output.name() == CARRIED_INPUT and expression_name(output) == "Alias"), None
+    )
 
 
 def column_origins(ready: PreparedTransform | Stateful) -> tuple[ColumnOrigin, ...]:
@@ -148,10 +152,10 @@ def column_origins(ready: PreparedTransform | Stateful) -> tuple[ColumnOrigin, .
     ]
     origins = _Origins(ready, plans)
     by_rows = isinstance(ready, PreparedTransform)
-    found: dict[tuple[object, ...], ColumnOrigin] = {}
+    by_key: dict[tuple[object, ...], ColumnOrigin] = {}
     for column in columns(plans[-1]):
         for way in origins.inputs(_Plan().ways(plans[-1], column)):
-            made = ColumnOrigin(
+            origin = ColumnOrigin(
                 column=str(column.name()),
                 input=way.source,
                 source=way.column,
@@ -160,10 +164,10 @@ def column_origins(ready: PreparedTransform | Stateful) -> tuple[ColumnOrigin, .
                 is_one_of=way.is_one_of,
                 branch=way.branch if by_rows else None,
             )
-            key = made.column, made.input, made.source, made.branch, made.is_one_of
-            if key not in found or made.is_copy:
-                found[key] = made
-    return tuple(found.values())
+            key = origin.column, origin.input, origin.source, origin.branch, origin.is_one_of
+            if key not in by_key or origin.is_copy:
+                by_key[key] = origin
+    return tuple(by_key.values())
 
 
 @dataclass(frozen=True)
@@ -177,23 +181,23 @@ class _Origins:
     ready: PreparedTransform | Stateful
     plans: Sequence[Node]
 
-    def inputs(self, ways: Iterable[_Way]) -> Iterator[_Way]:
+    def inputs(self, ways: Iterable[_Origin]) -> Iterator[_Origin]:
         """Ways from sources as ways from inputs."""
         for way in ways:
             below = self._below(way)
             if below is None:
                 yield way
             else:
-                for one in self.inputs(below):
-                    is_one_of = way.is_one_of or one.is_one_of
-                    yield replace(one, through=(*way.through, *one.through), is_one_of=is_one_of)
+                for origin in self.inputs(below):
+                    is_one_of = way.is_one_of or origin.is_one_of
+                    yield replace(origin, through=(*way.through, *origin.through), is_one_of=is_one_of)
 
-    def _below(self, way: _Way) -> Iterable[_Way] | None:
+    def _below(self, way: _Origin) -> Iterable[_Origin] | None:
         """Return the origins of a column of an earlier step or a temporal table; None for a column of an input."""
         ready = self.ready
         if isinstance(ready, PreparedTransform):
             return None
-        fragment = next((one for one in ready.steps.fragments if one.source == way.source), None)
+        fragment = next((candidate for candidate in ready.steps.fragments if candidate.source == way.source), None)
         if fragment is None:
             return None
         names = [str(column.name()) for column in fragment.info.columns]
@@ -201,8 +205,8 @@ class _Origins:
         at = next(
             (
                 at
-                for at, one in enumerate(ready.steps.steps)
-                if one.info.requirements and one.step.alias == fragment.alias
+                for at, candidate in enumerate(ready.steps.steps)
+                if candidate.info.requirements and candidate.step.alias == fragment.alias
             ),
             None,
         )
@@ -212,13 +216,16 @@ class _Origins:
             return ()
         return _Plan().ways(self.plans[at], columns(self.plans[at])[way.at])
 
-    def _of_versions(self, way: _Way, free: Node, names: Sequence[str]) -> Iterable[_Way]:
+    def _of_versions(self, way: _Origin, free: Node, names: Sequence[str]) -> Iterable[_Origin]:
         """Return the origins of a column of versions: a column of the rows below, or event times for the validity."""
         below = columns(free)
         if way.at < len(names) - 2:
             return _Plan().ways(free, below[way.at])
         return (
-            one.made_by(names[way.at]) for column in below for one in _Plan().ways(free, column) if _is_time(column)
+            origin.made_by(names[way.at])
+            for column in below
+            for origin in _Plan().ways(free, column)
+            if _is_time(column)
         )
 
 

@@ -57,25 +57,25 @@ def _condition(frame: DataFrame, name: str, values: Sequence[Any]) -> Column | N
     from pyspark.sql.types import BooleanType, DateType, DecimalType, IntegralType, StringType, TimestampType
 
     column, kind = frame[name], frame.schema[name].dataType
-    some = [value for value in values if value is not None]
-    nothing = [column.isNull()] if len(some) < len(values) else []
-    if not some:
+    not_null = [value for value in values if value is not None]
+    null_condition = [column.isNull()] if len(not_null) < len(values) else []
+    if not not_null:
         return column.isNull()
-    if isinstance(kind, TimestampType) and all(isinstance(value, datetime) for value in some):
+    if isinstance(kind, TimestampType) and all(isinstance(value, datetime) for value in not_null):
         # Times are truncated to milliseconds in slices.
-        micros = [(value - _EPOCH) // timedelta(microseconds=1) for value in some]
+        micros = [(value - _EPOCH) // timedelta(microseconds=1) for value in not_null]
         least, most = (functions.timestamp_micros(functions.lit(at)) for at in (min(micros), max(micros) + 1_000))
-        found = (column >= least) & (column < most)
+        condition = (column >= least) & (column < most)
         if 1 < len(micros) <= _MAX_VALUES:
-            found &= functions.unix_millis(column).isin([at // 1_000 for at in micros])
-    elif isinstance(kind, (IntegralType, StringType, DateType, DecimalType, BooleanType)) and _are_simple(some):
-        if len(some) <= _MAX_VALUES:
-            found = column == functions.lit(some[0]) if len(some) == 1 else column.isin(some)
+            condition &= functions.unix_millis(column).isin([at // 1_000 for at in micros])
+    elif isinstance(kind, (IntegralType, StringType, DateType, DecimalType, BooleanType)) and _are_simple(not_null):
+        if len(not_null) <= _MAX_VALUES:
+            condition = column == functions.lit(not_null[0]) if len(not_null) == 1 else column.isin(not_null)
         else:
-            found = (column >= functions.lit(min(some))) & (column <= functions.lit(max(some)))
+            condition = (column >= functions.lit(min(not_null))) & (column <= functions.lit(max(not_null)))
     else:
         return None
-    return found | nothing[0] if nothing else found
+    return condition | null_condition[0] if null_condition else condition
 
 
 def _times() -> tuple[type, ...]:

@@ -26,12 +26,12 @@ def identifier(offset: Column, source: Column) -> Column:
 
 
 def parts_of(number: int) -> tuple[int, int]:
-    """Input and offset of an identifier."""
+    """Return the input number and the offset in an identifier."""
     return number % MAX_INPUTS, number // MAX_INPUTS
 
 
 class Identifiers:
-    """Makes and finds columns with identifiers."""
+    """Columns of a plan that hold sets of row identifiers."""
 
     def __init__(self, catalyst: Catalyst) -> None:
         self.catalyst = catalyst
@@ -48,7 +48,7 @@ class Identifiers:
         return self.catalyst.alias(value, IDS)
 
     def with_ids(self, shown: Sequence[Node], value: Node, child: Node) -> Node:
-        """SELECT shown, value AS the identifiers FROM child.
+        """Return the projection `SELECT shown, value AS identifiers FROM child`.
 
         Args:
             shown: the columns to show.
@@ -58,7 +58,7 @@ class Identifiers:
         return self.catalyst.project([*shown, self.named(value)], child)
 
     def together(self, parts: Sequence[Node]) -> Node:
-        """Several sets as one; NULL is none."""
+        """Return the union of several sets; NULL is an empty set."""
         build, seq = self.build, self.catalyst.seq
         sets = [build.expression("Coalesce", seq([part, self.none])) if part.nullable() else part for part in parts]
         return sets[0] if len(sets) == 1 else build.expression("Concat", seq(sets))
@@ -71,8 +71,8 @@ class Identifiers:
 
 def is_leaf(plan: Node) -> bool:
     """Return whether a plan is one of those that `leaf` makes: below it identifiers are known, above they are not."""
-    found = plan.children()
-    return bool(found.size() == 1 and any(column.name() == IDS for column in columns(found.apply(0))))
+    child_plans = plan.children()
+    return bool(child_plans.size() == 1 and any(column.name() == IDS for column in columns(child_plans.apply(0))))
 
 
 def leaf(catalyst: Catalyst, shown: Sequence[Node], annotated: Node) -> Node:

@@ -23,7 +23,7 @@ _OF_ONE_ROW_EACH: Final = ROW_OPERATORS | {"Join"}
 """Operators whose rows are each derived from at most one row of every input."""
 
 
-def tells_only_what_was_in_force(steps: Steps, source: int) -> bool:
+def cites_only_begun_versions(steps: Steps, source: int) -> bool:
     """Return whether a source is a temporal table for which only rows that began versions need to be cited.
 
     Args:
@@ -46,4 +46,6 @@ def tells_only_what_was_in_force(steps: Steps, source: int) -> bool:
 
 def _is_made_of_single_rows(steps: Steps) -> bool:
     operators = [operator for step in steps.steps for operator in step.step.operators]
-    return all(one.name in _OF_ONE_ROW_EACH and one.subquery is None for one in operators)
+    return all(
+        operator_below.name in _OF_ONE_ROW_EACH and operator_below.subquery is None for operator_below in operators
+    )

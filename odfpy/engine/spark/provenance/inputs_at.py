@@ -17,7 +17,7 @@ from odfpy.engine.spark.execution.stateful import Stateful
 from odfpy.engine.spark.incremental.properties.keys import sources_read
 from odfpy.engine.spark.incremental.properties.plan_info import Groups, InputsAt, PlanInfo, StatefulInput
 from odfpy.engine.spark.incremental.properties.row_rules import is_complete
-from odfpy.engine.spark.incremental.state.changes import WEIGHT, renamed, same_nulls, weight_of
+from odfpy.engine.spark.incremental.state.changes import WEIGHT, renamed, weight_of, with_identity_of
 from odfpy.engine.spark.incremental.state.correctable import Correctable
 from odfpy.engine.spark.incremental.state.log import LOG_OFFSET, LOG_SOURCE, MARKS, log_of, log_over
 from odfpy.engine.spark.incremental.state.source_rows import SourceRows, leaf_over
@@ -37,7 +37,7 @@ from odfpy.engine.spark.plan.step import CARRIED_INPUT, CARRIED_OFFSET, CARRIED_
 from odfpy.engine.spark.plan.times import MILLISECOND, Clock
 from odfpy.engine.spark.provenance.annotate import Annotator
 from odfpy.engine.spark.provenance.identifiers import IDS, identifier, leaf
-from odfpy.engine.spark.provenance.in_force import tells_only_what_was_in_force
+from odfpy.engine.spark.provenance.in_force import cites_only_begun_versions
 from odfpy.engine.spark.row_by_row.carried import CARRIED, Delta
 from odfpy.engine.spark.row_by_row.carry import carry
 from odfpy.engine.watermark import input_watermark
@@ -66,19 +66,21 @@ class TransformAt:
 
     @cached_property
     def annotator(self) -> Annotator:
-        """Annotates its plans."""
+        """The annotator of its plans."""
         return Annotator(self.catalyst)
 
     @cached_property
     def clock(self) -> Clock:
         """The watermarks of then."""
         known = (input_watermark(source) for source in self.sources)
-        return Clock(self.catalyst, [None if one is None else one.millis * MILLISECOND for one in known])
+        return Clock(
+            self.catalyst, [None if watermark is None else watermark.millis * MILLISECOND for watermark in known]
+        )
 
     def result(self) -> Node:
         """Return the rows of the result, with its columns and the identifiers."""
         for fragment in self.ready.steps.fragments:
-            own_rows = tells_only_what_was_in_force(self.ready.steps, fragment.source)
+            own_rows = cites_only_begun_versions(self.ready.steps, fragment.source)
             annotator = Annotator(self.catalyst, own_rows=True) if own_rows else self.annotator
             self._fragments[fragment.source] = self._annotated(fragment.info, annotator)
         output = self.ready.steps.output
@@ -86,8 +88,8 @@ class TransformAt:
 
     def _annotated(self, info: PlanInfo, annotator: Annotator | None = None) -> Node:
         plan = self._over_sources(info.stateless_plan) if info.stateless_plan is not None else self._built(info)
-        found = (annotator or self.annotator).annotate(plan)
-        return self.catalyst.project([*info.columns, self.annotator.ids.of(found)], found)
+        annotated = (annotator or self.annotator).annotate(plan)
+        return self.catalyst.project([*info.columns, self.annotator.ids.of(annotated)], annotated)
 
     def _built(self, info: PlanInfo) -> Node:
         inputs_at: InputsAt = self
@@ -115,8 +117,8 @@ class TransformAt:
         """Partial results of a stateful input's rows."""
         if stateful_input.groups is None:
             raise TypeError("rows of this stateful input are not groups")
-        made = stateful_input.groups.of_rows(self.rows(stateful_input))
-        return Groups(stateful_input.groups.with_group_columns(made), by_value=False)
+        partials = stateful_input.groups.of_rows(self.rows(stateful_input))
+        return Groups(stateful_input.groups.with_group_columns(partials), by_value=False)
 
     def is_append_only(self, stateful_input: StatefulInput) -> bool:
         """Return whether all rows of a log that there ever were are known to be appended."""
@@ -170,7 +172,11 @@ class TransformAt:
         from pyspark.sql import functions
 
         catalyst, column = self.catalyst, functions.col
-        marks = {one.name(): one for one in columns(delta.plan) if one.name() in CARRIED}
+        marks = {
+            carried_column.name(): carried_column
+            for carried_column in columns(delta.plan)
+            if carried_column.name() in CARRIED
+        }
         plan = catalyst.project(
             [*wanted, weight_of(catalyst, marks[CARRIED_OPERATION]), marks[CARRIED_OFFSET], marks[CARRIED_INPUT]],
             delta.plan,
@@ -185,16 +191,18 @@ class TransformAt:
             WEIGHT: functions.sum(WEIGHT).cast("int"),
             IDS: functions.sort_array(functions.collect_list(gained)),
         }
-        there = summed_by_row(frame, names, totals)
+        netted = summed_by_row(frame, names, totals)
         last = functions.slice(column(IDS), -column(WEIGHT), column(WEIGHT))
-        each = there.where(column(WEIGHT) > 0).select(*names, functions.explode(last).alias(IDS))
+        each = netted.where(column(WEIGHT) > 0).select(*names, functions.explode(last).alias(IDS))
         return self._named(wanted, catalyst.plan(each.withColumn(IDS, functions.array(IDS))))
 
     def _named(self, wanted: Sequence[Node], plan: Node) -> Node:
         """Return columns under other identities, followed by the identifiers."""
-        found = columns(plan)
-        named = [same_nulls(self.catalyst, one, other) for one, other in zip(found, wanted, strict=False)]
-        return self.annotator.ids.with_ids(named, found[-1], plan)
+        all_columns = columns(plan)
+        named = [
+            with_identity_of(self.catalyst, column, target) for column, target in zip(all_columns, wanted, strict=False)
+        ]
+        return self.annotator.ids.with_ids(named, all_columns[-1], plan)
 
     # --- Steps before ---
 
@@ -207,30 +215,34 @@ class TransformAt:
         data = [column for column in selected(plan) if not column.name().startswith("__odf_")]
         if number < len(self.sources):
             own = [column.toAttribute() for column in data]
-            made = carry(self.catalyst, plan, lambda n, one: leaf_over(self.catalyst, one, self._rows_of(n)))
+            carried = carry(
+                self.catalyst, plan, lambda n, source_leaf: leaf_over(self.catalyst, source_leaf, self._rows_of(n))
+            )
             rows = self._rows_of(number)
-            return leaf(self.catalyst, own, self._net(own, made, rows is None or rows.is_append_only))
+            return leaf(self.catalyst, own, self._net(own, carried, rows is None or rows.is_append_only))
         return self._over_fragment(plan, data, self._fragments[number])
 
     def _over_fragment(self, plan: Node, data: Sequence[Node], fragment: Node) -> Node:
         catalyst, ids = self.catalyst, self.annotator.ids
-        *found, known = columns(fragment)
+        *data_columns, identifiers = columns(fragment)
         marks = [catalyst.alias(catalyst.integer(0), name) for name in (CARRIED_OFFSET, CARRIED_OPERATION)]
-        rows = SourceRows(catalyst.project([*found, known, *marks], fragment), is_append_only=True, count=0)
+        rows = SourceRows(
+            catalyst.project([*data_columns, identifiers, *marks], fragment), is_append_only=True, count=0
+        )
         over = leaf_over(catalyst, plan, rows)
         named = selected(over)[: len(data)]
         shown = [column.toAttribute() for column in data]
-        return leaf(catalyst, shown, ids.with_ids(named, known, over.child()))
+        return leaf(catalyst, shown, ids.with_ids(named, identifiers, over.child()))
 
 
 def _all(catalyst: Catalyst, old: SourceRows | None, new: SourceRows | None) -> SourceRows | None:
     """Return all rows of an input."""
-    found = [rows for rows in (old, new) if rows is not None]
-    if len(found) < 2:
-        return next(iter(found), None)
-    frame = reduce(lambda one, other: one.union(other), (catalyst.dataframe(rows.plan) for rows in found))
-    plan = renamed(catalyst, catalyst.plan(frame), columns(found[0].plan))
-    return SourceRows(plan, all(rows.is_append_only for rows in found), sum(rows.count for rows in found))
+    parts = [rows for rows in (old, new) if rows is not None]
+    if len(parts) < 2:
+        return next(iter(parts), None)
+    frame = reduce(lambda left, right: left.union(right), (catalyst.dataframe(rows.plan) for rows in parts))
+    plan = renamed(catalyst, catalyst.plan(frame), columns(parts[0].plan))
+    return SourceRows(plan, all(rows.is_append_only for rows in parts), sum(rows.count for rows in parts))
 
 
 def _source_of(plan: Node) -> int | None:

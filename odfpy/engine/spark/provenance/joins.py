@@ -23,13 +23,13 @@ def join(ids: Identifiers, plan: Node, left: Node, right: Node) -> Node:
     """
     kind = str(plan.joinType().toString())
     if kind == "LeftAnti":
-        made = plan.withNewChildren(ids.catalyst.seq([left, children(plan)[1]]))
-        return ids.with_ids(columns(plan), ids.of(left), made)
+        joined = plan.withNewChildren(ids.catalyst.seq([left, children(plan)[1]]))
+        return ids.with_ids(columns(plan), ids.of(left), joined)
     if kind == _ONE_SIDE or kind.startswith(_EXISTENCE):
         return _with_partners(ids, plan, left, right, is_semi=kind == _ONE_SIDE)
-    made = plan.withNewChildren(ids.catalyst.seq([left, right]))
+    joined = plan.withNewChildren(ids.catalyst.seq([left, right]))
     sets = [ids.of(side).withNullability(True) for side in (left, right)]
-    return ids.with_ids(columns(plan), ids.together(sets), made)
+    return ids.with_ids(columns(plan), ids.together(sets), joined)
 
 
 def _with_partners(ids: Identifiers, plan: Node, left: Node, right: Node, *, is_semi: bool) -> Node:
@@ -39,23 +39,27 @@ def _with_partners(ids: Identifiers, plan: Node, left: Node, right: Node, *, is_
     """
     catalyst, build = ids.catalyst, ids.build
     own = children(plan)[0]
-    data, mine = columns(own), ids.of(left)
+    data, own_ids = columns(own), ids.of(left)
     times = catalyst.alias(build.count_all(), "__odf_times")
-    counted = catalyst.aggregate([*data, mine], [*data, mine, times], left)
+    counted = catalyst.aggregate([*data, own_ids], [*data, own_ids, times], left)
     partners = catalyst.alias(ids.of(right), "__odf_partners")
     others = catalyst.project([*(c for c in columns(right) if c.name() != IDS), partners], right)
     condition = plan.condition().get() if plan.condition().isDefined() else None
     joined = build.inner_join(counted, others, condition) if is_semi else build.outer_join(counted, others, condition)
-    keys = [*data, mine, times.toAttribute()]
-    found = partners.toAttribute().withNullability(True)
-    theirs = catalyst.alias(build.aggregate(build.expression("aggregate.CollectList", found)), "__odf_theirs")
-    grouped = catalyst.aggregate(keys, [*keys, theirs], joined)
-    everything = ids.together([mine, build.expression("Flatten", theirs.toAttribute())])
+    keys = [*data, own_ids, times.toAttribute()]
+    partner_ids = partners.toAttribute().withNullability(True)
+    partner_sets = catalyst.alias(
+        build.aggregate(build.expression("aggregate.CollectList", partner_ids)), "__odf_theirs"
+    )
+    grouped = catalyst.aggregate(keys, [*keys, partner_sets], joined)
+    everything = ids.together([own_ids, build.expression("Flatten", partner_sets.toAttribute())])
     shown = [*data]
     if not is_semi:
-        some = build.expression("GreaterThan", build.expression("Size", theirs.toAttribute()), catalyst.integer(0))
+        has_partner = build.expression(
+            "GreaterThan", build.expression("Size", partner_sets.toAttribute()), catalyst.integer(0)
+        )
         exists = columns(plan)[-1]
-        shown.append(catalyst.alias(some, exists.name(), exists.exprId()))
+        shown.append(catalyst.alias(has_partner, exists.name(), exists.exprId()))
     return ids.with_ids(shown, everything, build.repeated(grouped, times.toAttribute()))
 
 
@@ -78,33 +82,38 @@ def set_operation(ids: Identifiers, plan: Node, left: Node, right: Node) -> Node
         sides.append(catalyst.aggregate(data, [*data, count, collected], side))
         times.append(count.toAttribute())
         shown.append(data)
-    same = [build.expression("EqualNullSafe", one, other) for one, other in zip(*shown, strict=True)]
-    condition = reduce(lambda one, other: build.expression("And", one, other), same)
-    mine, theirs = (ids.of(side) for side in sides)
+    same = [
+        build.expression("EqualNullSafe", left_column, right_column)
+        for left_column, right_column in zip(*shown, strict=True)
+    ]
+    condition = reduce(lambda left_column, right_column: build.expression("And", left_column, right_column), same)
+    left_ids, right_ids = (ids.of(side) for side in sides)
     if is_except and not is_all:
-        return ids.with_ids(_as_plan(ids, plan, shown[0]), mine, build.anti_join(sides[0], sides[1], condition))
+        return ids.with_ids(_as_plan(ids, plan, shown[0]), left_ids, build.anti_join(sides[0], sides[1], condition))
     joined = (
         build.outer_join(sides[0], sides[1], condition)
         if is_except
         else build.inner_join(sides[0], sides[1], condition)
     )
     if is_all:
-        other = times[1].withNullability(True)
+        right_column = times[1].withNullability(True)
         zero = catalyst.integer(0)
         if is_except:
-            left_over = build.expression("Coalesce", catalyst.seq([other, zero]))
+            left_over = build.expression("Coalesce", catalyst.seq([right_column, zero]))
             number = build.expression("Subtract", times[0], left_over)
         else:
             number = build.expression("Least", catalyst.seq([times[0], times[1]]))
         joined = build.repeated(catalyst.filter(build.expression("GreaterThan", number, zero), joined), number)
-    found = ids.together([mine, theirs.withNullability(True)])
-    return ids.with_ids(_as_plan(ids, plan, shown[0]), found, joined)
+    identifiers = ids.together([left_ids, right_ids.withNullability(True)])
+    return ids.with_ids(_as_plan(ids, plan, shown[0]), identifiers, joined)
 
 
-def _as_plan(ids: Identifiers, plan: Node, found: list[Node]) -> list[Node]:
+def _as_plan(ids: Identifiers, plan: Node, computed: list[Node]) -> list[Node]:
     """Return columns of the left side under the identities that the operator gives them."""
-    pairs = zip(found, columns(plan), strict=True)
+    pairs = zip(computed, columns(plan), strict=True)
     return [
-        one if one.exprId().equals(wanted.exprId()) else ids.catalyst.alias(one, wanted.name(), wanted.exprId())
-        for one, wanted in pairs
+        column
+        if column.exprId().equals(wanted.exprId())
+        else ids.catalyst.alias(column, wanted.name(), wanted.exprId())
+        for column, wanted in pairs
     ]

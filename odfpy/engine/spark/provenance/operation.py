@@ -53,8 +53,8 @@ def _trace(spark: SparkSession, request: TraceRequest) -> TraceResponseSuccess:
                 return TraceResponseSuccess(0, is_complete=False)
         else:
             frame, by_time = _of_rows(ready), True
-        some = narrow(frame, wanted, by_time=by_time)
-        ways = _ways(wanted, batches_of(some), by_rows=isinstance(ready, PreparedTransform))
+        candidates = narrow(frame, wanted, by_time=by_time)
+        ways = _ways(wanted, batches_of(candidates), by_rows=isinstance(ready, PreparedTransform))
         return TraceResponseSuccess(write_answer(request.output_path, ways), column_origins(ready))
 
 
@@ -111,5 +111,5 @@ def _ways(
         )
         for key, ids, sign, branch in zip(keys, batch.column(IDS).to_pylist(), signs, branches, strict=True):
             for number in wanted.numbers.get((key, sign), ()):
-                ways[number].append(sorted({(*parts_of(one), branch) for one in ids}))
-    return {number: sorted(found, key=tuple) for number, found in ways.items()}
+                ways[number].append(sorted({(*parts_of(identifier), branch) for identifier in ids}))
+    return {number: sorted(ways_of_row, key=tuple) for number, ways_of_row in ways.items()}

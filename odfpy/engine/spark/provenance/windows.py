@@ -52,8 +52,8 @@ class _Window:
     def annotated(self) -> Node:
         functions = items(self.plan.windowExpressions())
         if not self.order:  # then all functions read whole partitions
-            whole = self.build.window([*functions, *self.made], self.partition, [], self.below)
-            return self.ids.with_ids(columns(self.plan), self.build.expression("Flatten", self.all), whole)
+            partitions = self.build.window([*functions, *self.made], self.partition, [], self.below)
+            return self.ids.with_ids(columns(self.plan), self.build.expression("Flatten", self.all), partitions)
         self.place = self._beside(self.build.expression("RowNumber"), self.build.rows_until("CurrentRow"))
         places = [self._places(function.child()) for function in functions if function.name() != _ONLY_ORDER]
         plan = self.build.window([*functions, *self.made], self.partition, self.order, self.below)
@@ -62,8 +62,8 @@ class _Window:
         first = self._of("Greatest", [first, self.one])
         last = self._of("Least", [last, self.count])
         length = self._sum(self._less(last, first), self.one)
-        found = self.build.expression("Flatten", self.build.expression("Slice", self.all, first, length))
-        return self.ids.with_ids(columns(self.plan), found, plan)
+        identifiers = self.build.expression("Flatten", self.build.expression("Slice", self.all, first, length))
+        return self.ids.with_ids(columns(self.plan), identifiers, plan)
 
     def _places(self, window: Node) -> _Places:
         function, frame = window.windowFunction(), window.windowSpec().frameSpecification()
@@ -111,11 +111,11 @@ class _Window:
     def _of(self, name: str, parts: list[Node]) -> Node:
         return parts[0] if len(parts) == 1 else self.build.expression(name, self.ids.catalyst.seq(parts))
 
-    def _sum(self, one: Node, other: Node) -> Node:
-        return self.build.expression("Add", one, other)
+    def _sum(self, left: Node, right: Node) -> Node:
+        return self.build.expression("Add", left, right)
 
-    def _less(self, one: Node, other: Node) -> Node:
-        return self.build.expression("Subtract", one, other)
+    def _less(self, left: Node, right: Node) -> Node:
+        return self.build.expression("Subtract", left, right)
 
 
 def window(ids: Identifiers, plan: Node, below: Node) -> Node:
@@ -141,8 +141,8 @@ def after_offset(ids: Identifiers, plan: Node, below: Node) -> Node:
     order = items(below.order()) if expression_name(below).endswith("Sort") else []
     call = build.aggregate(build.expression("aggregate.CollectList", ids.of(below)))
     everything = catalyst.alias(build.over(call, [], order, build.rows_until("UnboundedFollowing")), "__odf_made")
-    whole = build.window([everything], [], order, below)
-    found = build.expression("Flatten", everything.toAttribute())
-    marked = ids.with_ids(columns(plan), found, build.sort(order, whole) if order else whole)
-    made = plan.withNewChildren(catalyst.seq([marked]))
-    return ids.with_ids(columns(plan), ids.of(marked), made)
+    with_all = build.window([everything], [], order, below)
+    identifiers = build.expression("Flatten", everything.toAttribute())
+    marked = ids.with_ids(columns(plan), identifiers, build.sort(order, with_all) if order else with_all)
+    above = plan.withNewChildren(catalyst.seq([marked]))
+    return ids.with_ids(columns(plan), ids.of(marked), above)

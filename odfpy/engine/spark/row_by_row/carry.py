@@ -64,13 +64,13 @@ class _Carrier:
                 below = self.carry(child_of(plan))
                 return _Carried(self._on(plan, below), below.branches)
             case "Generate":
-                below = self._fanned(plan)
+                below = self._multiplied(plan)
                 return _Carried(self._on(plan, below), below.branches)
             case "Expand":
-                below = self._fanned(plan)
-                made = _carried_columns(below.plan)
-                copies = [items(copy) + made for copy in items(plan.projections())]
-                return _Carried(self._catalyst.expand(copies, columns(plan) + made, below.plan), below.branches)
+                below = self._multiplied(plan)
+                carried = _carried_columns(below.plan)
+                copies = [items(copy) + carried for copy in items(plan.projections())]
+                return _Carried(self._catalyst.expand(copies, columns(plan) + carried, below.plan), below.branches)
             case "Union":
                 return self._union(plan)
             case "Join":
@@ -84,7 +84,7 @@ class _Carrier:
             case other:
                 raise InternalError(f"{other} is not an operator of a query row by row")
 
-    def _fanned(self, plan: Node) -> _Carried:
+    def _multiplied(self, plan: Node) -> _Carried:
         """Return the plan below an operator that makes several rows of one."""
         below = self.carry(child_of(plan))
         for branch in below.branches:
@@ -95,12 +95,12 @@ class _Carrier:
         return plan.withNewChildren(self._catalyst.seq([below.plan]))
 
     def _project(self, plan: Node) -> _Carried:
-        found = selected(plan)
-        introduced = {column.name(): column for column in found if column.name().startswith(RESERVED_PREFIX)}
+        outputs = selected(plan)
+        introduced = {column.name(): column for column in outputs if column.name().startswith(RESERVED_PREFIX)}
         if introduced:
             return self._input(plan, introduced[CARRIED_INPUT])
         below = self.carry(child_of(plan))
-        return _Carried(self._catalyst.project(found + _carried_columns(below.plan), below.plan), below.branches)
+        return _Carried(self._catalyst.project(outputs + _carried_columns(below.plan), below.plan), below.branches)
 
     def _input(self, plan: Node, marker: Node) -> _Carried:
         """Return a source, where the carried columns begin, with the number of its branch."""
@@ -136,8 +136,8 @@ class _Carrier:
 
 def _is_constant(plan: Node) -> bool:
     """Return whether a plan reads no input."""
-    made = selected(plan) if operator_name(plan) == "Project" else []
-    return all(one.name() != CARRIED_INPUT for one in made) and all(map(_is_constant, children(plan)))
+    outputs = selected(plan) if operator_name(plan) == "Project" else []
+    return all(output.name() != CARRIED_INPUT for output in outputs) and all(map(_is_constant, children(plan)))
 
 
 def _carried_columns(plan: Node) -> list[Node]:

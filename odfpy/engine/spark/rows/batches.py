@@ -56,7 +56,7 @@ def write_parquet(path: Path, frame: DataFrame, *, even_if_empty: bool = False) 
     Raises:
         InternalError: a column has a type that no file has: rows of such types are not kept.
     """
-    return write_file(frame, path, partial(write_batches, file_schema(frame), even_if_empty))
+    return write_file(frame, path, partial(write_batches, file_schema(frame), even_if_empty=even_if_empty))
 
 
 def file_schema(frame: DataFrame) -> pa.Schema:
@@ -72,17 +72,17 @@ def file_schema(frame: DataFrame) -> pa.Schema:
         raise InternalError(f"Rows with columns of the types {types} are to be kept, and cannot be") from error
 
 
-def write_batches(schema: pa.Schema, even_if_empty: bool, path: str, batches: Iterator[pa.RecordBatch]) -> int:
+def write_batches(schema: pa.Schema, path: str, batches: Iterator[pa.RecordBatch], *, even_if_empty: bool) -> int:
     """Write batches to one Parquet file.
 
     Args:
         schema: schema of the batches.
-        even_if_empty: whether to write a file if there are no rows.
         path: the file.
         batches: the batches.
+        even_if_empty: whether to write a file if there are no rows.
 
     Returns:
-        How many rows there are.
+        The number of rows.
     """
     writer: pq.ParquetWriter | None = None
     rows = 0

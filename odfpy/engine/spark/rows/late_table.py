@@ -69,17 +69,23 @@ class LateTable:
             ranges: at least one range, all with the same number of limits.
             scratch: a folder for temporary files.
         """
-        mean = sum(one.last + 1 - one.first for one in ranges) // len(ranges)
+        mean = sum(late_range.last + 1 - late_range.first for late_range in ranges) // len(ranges)
         shift = min(mean.bit_length(), _MAX_SHIFT)
-        rows = [(bucket, one) for one in ranges for bucket in range(one.first >> shift, (one.last >> shift) + 1)]
-        found: dict[str, list[int | None]] = {
+        rows = [
+            (bucket, late_range)
+            for late_range in ranges
+            for bucket in range(late_range.first >> shift, (late_range.last >> shift) + 1)
+        ]
+        table_columns: dict[str, list[int | None]] = {
             _BUCKET: [bucket for bucket, _ in rows],
-            _FIRST: [one.first for _, one in rows],
-            _LAST: [one.last for _, one in rows],
-            _INPUT: [one.input for _, one in rows],
+            _FIRST: [late_range.first for _, late_range in rows],
+            _LAST: [late_range.last for _, late_range in rows],
+            _INPUT: [late_range.input for _, late_range in rows],
         }
-        found |= {f"{_LIMIT}{at}": [one.limits[at] for _, one in rows] for at in range(len(ranges[0].limits))}
-        table = pa.table({name: pa.array(values, pa.int64()) for name, values in found.items()})
+        table_columns |= {
+            f"{_LIMIT}{at}": [late_range.limits[at] for _, late_range in rows] for at in range(len(ranges[0].limits))
+        }
+        table = pa.table({name: pa.array(values, pa.int64()) for name, values in table_columns.items()})
         path = scratch / f"late-{next(_FILES)}.parquet"
         pq.write_table(table, path)
         schema = spark_schema(table.schema, "late entries")
@@ -111,8 +117,8 @@ class LateTable:
             )
             for time, limit in zip(times, limits, strict=True)
         ]
-        same.append(reduce(lambda one, other: catalyst.expression("Or", one, other), behind))
-        condition = reduce(lambda one, other: catalyst.expression("And", one, other), same)
+        same.append(reduce(lambda left, right: catalyst.expression("Or", left, right), behind))
+        condition = reduce(lambda left, right: catalyst.expression("And", left, right), same)
         join = catalyst.semi_join if late else build.anti_join
         return join(plan, self.plan, condition)
 
@@ -130,10 +136,10 @@ def chosen(catalyst: Catalyst, late: Late, table: Table, plan: Node, scratch: Pa
     if late is Late.CORRECTED or not table.data_paths:
         return plan
     slices = late_slices(table.arrivals, frozenset(table.data_paths), table.vocab)
-    ranges = [LateRange(0, found.rows.start, found.rows.end, (found.limit,)) for found in slices]
+    ranges = [LateRange(0, late_table.rows.start, late_table.rows.end, (late_table.limit,)) for late_table in slices]
     if not ranges:
         return catalyst.filter(catalyst.boolean(False), plan) if late is Late.ONLY else plan
     by_name = {column.name(): column for column in columns(plan)}
     time, offset = by_name[table.vocab.event_time_column], by_name[table.vocab.offset_column]
-    found = LateTable.of(catalyst, ranges, scratch)
-    return found.split(plan, [time], offset, catalyst.integer(0), late=late is Late.ONLY)
+    late_table = LateTable.of(catalyst, ranges, scratch)
+    return late_table.split(plan, [time], offset, catalyst.integer(0), late=late is Late.ONLY)

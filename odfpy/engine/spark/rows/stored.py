@@ -32,7 +32,7 @@ _MAX_IN_MEMORY: Final = 8 << 20
 _ROWS_AT_ONCE: Final = 512
 
 
-def read_kept(catalyst: Catalyst, schema: StructType, paths: Sequence[Path]) -> Node:
+def read_stored(catalyst: Catalyst, schema: StructType, paths: Sequence[Path]) -> Node:
     """Return the rows of files that the engine has written for itself.
 
     Args:
@@ -67,8 +67,8 @@ def fetched(frame: DataFrame) -> pa.Table | None:
     """Return the rows of a data frame as a table of Arrow, if they are few."""
     if not are_few(frame.sparkSession):
         return None
-    found = table_of(frame)
-    return found if found.nbytes <= _MAX_IN_MEMORY else None
+    table = table_of(frame)
+    return table if table.nbytes <= _MAX_IN_MEMORY else None
 
 
 def sent(catalyst: Catalyst, table: pa.Table, schema: StructType | None = None) -> Node:
@@ -92,7 +92,7 @@ def _wanted(schema: StructType) -> pa.Schema:
 
 
 def _read_few(paths: Sequence[Path], wanted: pa.Schema) -> pa.Table | None:
-    found, size = list[pa.RecordBatch](), 0
+    batches, size = list[pa.RecordBatch](), 0
     try:
         if sum(path.stat().st_size for path in paths) > _MAX_BYTES:
             return None
@@ -101,16 +101,16 @@ def _read_few(paths: Sequence[Path], wanted: pa.Schema) -> pa.Table | None:
                 size += batch.nbytes
                 if size > _MAX_IN_MEMORY:
                     return None
-                found.append(batch.select(wanted.names))
-        return pa.Table.from_batches(found).cast(wanted) if found else wanted.empty_table()
+                batches.append(batch.select(wanted.names))
+        return pa.Table.from_batches(batches).cast(wanted) if batches else wanted.empty_table()
     except (OSError, ValueError):
         return None  # Spark reports what is wrong with them
 
 
 def computed(catalyst: Catalyst, plan: Node) -> Node:
     """Return the rows of a plan, which are computed now if they are few; else the plan as it is."""
-    found = in_memory(catalyst.dataframe(plan))
-    return plan if found is None else found.relation()
+    materialized = in_memory(catalyst.dataframe(plan))
+    return plan if materialized is None else materialized.relation()
 
 
 class Stored:
@@ -146,7 +146,7 @@ class Stored:
     def file(self) -> Path:
         """A Parquet file with the rows."""
         if self._few is not None:
-            write_batches(self._few.schema, True, str(self._path), iter(self._few.to_batches()))
+            write_batches(self._few.schema, str(self._path), iter(self._few.to_batches()), even_if_empty=True)
         return self._path
 
     @property

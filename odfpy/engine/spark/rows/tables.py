@@ -192,13 +192,13 @@ _COPIES: Final = count()
 
 def _readable(path: str, schema: pa.Schema, table: Table, scratch: Path) -> str:
     """Return the slice, or a copy of its rows in types that Spark reads as those of the schema."""
-    found = _columns_of(path)
-    missing = [field.name for field in schema if field.name not in found.names and not field.nullable]
+    stored_schema = _columns_of(path)
+    missing = [field.name for field in schema if field.name not in stored_schema.names and not field.nullable]
     if missing:
         raise EngineError(f"Data file {path} lacks column {missing[0]!r}, which is required in `{table.name}`")
-    if _reads_all_as(found, schema):
+    if _reads_all_as(stored_schema, schema):
         return path
-    shared = [field for field in schema if field.name in found.names]
+    shared = [field for field in schema if field.name in stored_schema.names]
     copy = scratch / f"{next(_COPIES)}-{Path(path).name}.parquet"
     _copy(path, pa.schema([field.with_type(readable_type(field.type)) for field in shared]), table, copy)
     return str(copy)
@@ -214,13 +214,13 @@ def _columns_of(path: str) -> pa.Schema:
         return plain_schema(file.schema_arrow)
 
 
-def _reads_all_as(found: pa.Schema, wanted: pa.Schema) -> bool:
-    shared = [field for field in wanted if field.name in found.names]
-    return all(_reads_as(found.field(field.name).type, field.type) for field in shared)
+def _reads_all_as(stored_schema: pa.Schema, wanted: pa.Schema) -> bool:
+    shared = [field for field in wanted if field.name in stored_schema.names]
+    return all(_reads_as(stored_schema.field(field.name).type, field.type) for field in shared)
 
 
-def _reads_as(found: pa.DataType, wanted: pa.DataType) -> bool:
-    return bool(found == readable_type(found) and to_spark(found) == to_spark(wanted))
+def _reads_as(stored_type: pa.DataType, wanted_type: pa.DataType) -> bool:
+    return bool(stored_type == readable_type(stored_type) and to_spark(stored_type) == to_spark(wanted_type))
 
 
 def _copy(path: str, schema: pa.Schema, table: Table, copy: Path) -> None:

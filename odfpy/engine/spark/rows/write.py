@@ -70,9 +70,9 @@ def in_memory(frame: DataFrame) -> RowsInMemory | None:
     with stage("optimize"):
         frame._jdf.queryExecution().executedPlan()  # noqa: SLF001
     with stage("Spark job"):
-        found = calls_by(frame._jdf).in_memory(frame)  # noqa: SLF001
+        rows = calls_by(frame._jdf).in_memory(frame)  # noqa: SLF001
         count_jobs(spark)
-    return found
+    return rows
 
 
 def read_batches(messages: Iterable[bytes], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
@@ -112,13 +112,13 @@ def write_file(frame: DataFrame, path: Path, write: Write[R]) -> R:
         count_jobs(spark)
     if isinstance(answer, RaisedError):
         raise error_of(answer)
-    told, has_file = answer
+    reported, has_file = answer
     if has_file and not path.exists():
         raise EngineError(
             f"An executor has written {path}, and the file is not here",
             hint="All machines of the cluster must share the folder of the workspace; see docs/cluster.md.",
         )
-    result: R = told
+    result: R = reported
     return result
 
 
@@ -180,13 +180,13 @@ class _Task(Generic[R]):
         try:
             self._check_versions()
             with bulk_memory():
-                told = self.write(own, read_batches(messages, self.schema))
+                reported = self.write(own, read_batches(messages, self.schema))
             has_file = os.path.exists(own)  # noqa: PTH110
             if has_file and self.path is not None:
                 os.replace(own, self.path)  # noqa: PTH105
             elif has_file:
                 yield from _pieces(own)
-            yield told, has_file
+            yield reported, has_file
         except OdfError as error:
             yield as_value(error)
         finally:
@@ -194,10 +194,10 @@ class _Task(Generic[R]):
                 os.unlink(own)  # noqa: PTH108
 
     def _check_versions(self) -> None:
-        found = (__version__, pa.__version__)
-        if found != self.versions:
+        seen = (__version__, pa.__version__)
+        if seen != self.versions:
             raise EngineError(
-                f"An executor has odfpy {found[0]} and pyarrow {found[1]}, the engine {' and '.join(self.versions)}",
+                f"An executor has odfpy {seen[0]} and pyarrow {seen[1]}, the engine {' and '.join(self.versions)}",
                 hint="Install the same versions on all machines of the cluster; see docs/cluster.md.",
             )
 

@@ -64,21 +64,23 @@ def partial_aggregates(
             "having": parts.changed(select.args.get("having"), places),
             "order": parts.changed(select.args.get("order"), places),
         }
-        found = parts.found(relation.entity, all_of([*relation.conditions, *conditions]))
+        partial = parts.found(relation.entity, all_of([*relation.conditions, *conditions]))
     except InvalidFragment:
         return None
-    fragments = [one for one, _ in found.parts] if isinstance(found, SketchTable) else [found]
+    fragments = (
+        [table_fragment for table_fragment, _ in partial.parts] if isinstance(partial, SketchTable) else [partial]
+    )
     if any(output.dtype is None for fragment in fragments for output in fragment.outputs):
         return None  # engines do not agree on the type of NULL
     for key, value in changed.items():
         select.set(key, value)
     if group is not None:
         group.set("expressions", [column.copy() for _, column in places])
-    return found
+    return partial
 
 
 class _Parts:
-    """Collects the outputs of the sources' fragments."""
+    """A collector of the outputs of the sources' fragments."""
 
     def __init__(self, alias: str, find: FindColumn, flavor: Flavor) -> None:
         self.groups: list[Expression] = []
@@ -107,7 +109,7 @@ class _Parts:
             )
 
         outputs = {name: Output(name, expression) for (_, expression), name in self.outputs.items()}
-        sketches = [(Output(name, least_of(one)), bucket_of(one)) for one, name in self.sketches.items()]
+        sketches = [(Output(name, least_of(sketch)), bucket_of(sketch)) for sketch, name in self.sketches.items()]
         if not sketches:
             return grouped(list(outputs.values()), self.groups)
         keys = [outputs[name] for (prefix, _), name in self.outputs.items() if prefix == "g"]
@@ -115,8 +117,10 @@ class _Parts:
         has_more, is_exact = len(outputs) > len(keys), any(prefix == "d" for prefix, _ in self.outputs)
         if len(sketches) == 1 and not is_exact:
             [(output, bucket)] = sketches
-            whole = grouped([*outputs.values(), output], [*of_keys, bucket])
-            parts: list[tuple[Fragment, str | None]] = [(whole, None)] * has_more + [(whole, output.name)]
+            whole_fragment = grouped([*outputs.values(), output], [*of_keys, bucket])
+            parts: list[tuple[Fragment, str | None]] = [(whole_fragment, None)] * has_more + [
+                (whole_fragment, output.name)
+            ]
         else:
             parts = [(grouped(list(outputs.values()), self.groups), None)] if has_more else []
             parts += [(grouped([*keys, output], [*of_keys, bucket]), output.name) for output, bucket in sketches]
@@ -140,17 +144,17 @@ class _Parts:
 
         if node is None:
             return None
-        found = self._over_fragment(node.copy(), places)
-        for column in found.find_all(exp.Column):
+        rewritten = self._over_fragment(node.copy(), places)
+        for column in rewritten.find_all(exp.Column):
             if column.table == self._alias and column.args.get("fragment") is None and not column.meta.get("fragment"):
                 raise InvalidFragment("A column is neither in a group nor in an aggregate")
-        for other in found.find_all(exp.Anonymous, exp.AnonymousAggFunc, exp.ParameterizedAgg):
+        for other in rewritten.find_all(exp.Anonymous, exp.AnonymousAggFunc, exp.ParameterizedAgg):
             if not is_known(other):
                 raise InvalidFragment(f"{other.name} may be an aggregate")
-        for query in found.find_all(exp.Query):
+        for query in rewritten.find_all(exp.Query):
             del query
             raise InvalidFragment("A query in a query stays where it is")
-        return found
+        return rewritten
 
     def _over_fragment(self, node: Any, places: Sequence[tuple[Any, Any]]) -> Any:
         from sqlglot import exp
@@ -165,7 +169,7 @@ class _Parts:
                 node.set(key, self._over_fragment(value, places))
             elif isinstance(value, list):
                 changed = [
-                    self._over_fragment(one, places) if isinstance(one, exp.Expression) else one for one in value
+                    self._over_fragment(item, places) if isinstance(item, exp.Expression) else item for item in value
                 ]
                 node.set(key, changed)
         return node
@@ -213,14 +217,14 @@ class _Parts:
             return self._counted(estimate(self._named(name), self._flavor.sqlglot))
         self.groups.append(value)
         kind = exp.Count if is_estimate else type(node)
-        found = kind(this=exp.Distinct(expressions=[self._column("d", value)]))
-        return self._counted(found) if is_estimate else found
+        count = kind(this=exp.Distinct(expressions=[self._column("d", value)]))
+        return self._counted(count) if is_estimate else count
 
-    def _counted(self, found: Any) -> Any:
+    def _counted(self, count: Any) -> Any:
         """Cast an estimate to the engine's type."""
         from sqlglot import exp
 
-        return exp.cast(found, "BIGINT" if self._flavor.zero_fails else _unsigned(), copy=False)
+        return exp.cast(count, "BIGINT" if self._flavor.zero_fails else _unsigned(), copy=False)
 
     def _sum_of_counts(self, value: Expression | None) -> Any:
         from sqlglot import exp
@@ -231,15 +235,15 @@ class _Parts:
     def _sum(self, value: Expression) -> Any:
         from sqlglot import exp
 
-        found = exp.Sum(this=self._column("p", call("sum", value)))
+        total = exp.Sum(this=self._column("p", call("sum", value)))
         match kind_of(value.dtype):
             case "int":
                 unsigned = pa.types.is_unsigned_integer(value.dtype) and not self._flavor.zero_fails
-                return exp.cast(found, _unsigned() if unsigned else "BIGINT", copy=False)
+                return exp.cast(total, _unsigned() if unsigned else "BIGINT", copy=False)
             case "decimal":
                 digits = min(MAX_DIGITS, value.dtype.precision + 10)
-                return exp.cast(found, f"DECIMAL({digits}, {value.dtype.scale})", copy=False)
-        return found
+                return exp.cast(total, f"DECIMAL({digits}, {value.dtype.scale})", copy=False)
+        return total
 
     def _mean(self, value: Expression) -> Any:
         from sqlglot import exp
@@ -275,10 +279,10 @@ class _Parts:
         return column
 
 
-def _quotient(one: Any, other: Any) -> Any:
+def _quotient(dividend: Any, divisor: Any) -> Any:
     from sqlglot import exp
 
-    return exp.Div(this=one, expression=other, typed=True, safe=False)
+    return exp.Div(this=dividend, expression=divisor, typed=True, safe=False)
 
 
 def _unsigned() -> Any:

@@ -35,10 +35,10 @@ def taken_conditions(select: Any, relations: Mapping[str, Relation], flavor: Fla
 
     def take(allowed: Callable[[str], bool]) -> Callable[[Any], bool]:
         def is_taken(condition: Any) -> bool:
-            found = _of_one(condition, relations, flavor)
-            if found is None or not allowed(found[0]):
+            of_relation = _of_one(condition, relations, flavor)
+            if of_relation is None or not allowed(of_relation[0]):
                 return False
-            taken[found[0]].append(found[1])
+            taken[of_relation[0]].append(of_relation[1])
             return True
 
         return is_taken
@@ -94,7 +94,7 @@ def _without(condition: Any, is_taken: Callable[[Any], bool]) -> Any:
     for part in parts:
         bare = part.unnest()
         flat.extend(bare.flatten() if isinstance(bare, exp.And) else [part])
-    left = [one for one in flat if not is_taken(one)]
+    left = [conjunct for conjunct in flat if not is_taken(conjunct)]
     return exp.and_(*left, copy=False) if left else None
 
 
@@ -113,9 +113,9 @@ def _of_one(condition: Any, relations: Mapping[str, Relation], flavor: Flavor) -
         return None
     [alias] = aliases
     try:
-        found = read_tree(condition, relations[alias].finder(alias), flavor)
+        expression = read_tree(condition, relations[alias].finder(alias), flavor)
     except InvalidFragment:
         return None
-    if kind_of(found.dtype) != "bool" or has_aggregate(found) or not columns_in(found):
+    if kind_of(expression.dtype) != "bool" or has_aggregate(expression) or not columns_in(expression):
         return None
-    return alias, found
+    return alias, expression

@@ -52,6 +52,6 @@ def _name_columns(select: Any, item: Any) -> None:
     for column in columns:
         if column.parent is not None and column.arg_key == "expressions" and isinstance(column.parent, exp.Select):
             column.replace(exp.alias_(column.copy(), column.name, quoted=True))  # it names a column of the answer
-    for one in [node for node in select.find_all(exp.Column) if node.table == alias]:
-        one.set("this", exp.to_identifier(names[one.name], quoted=True))
+    for own_column in [node for node in select.find_all(exp.Column) if node.table == alias]:
+        own_column.set("this", exp.to_identifier(names[own_column.name], quoted=True))
     item.replace(exp.Subquery(this=inner, alias=exp.TableAlias(this=table)))

@@ -100,16 +100,16 @@ def _parsed(sql: str, dialect: Any) -> Any:
     from sqlglot import exp, parse
 
     check_text(sql, OF_STRANGERS)
-    found = [one for one in parse(sql, dialect=dialect) if one is not None]
-    if len(found) != 1 or not isinstance(found[0], exp.Query):
+    queries = [statement for statement in parse(sql, dialect=dialect) if statement is not None]
+    if len(queries) != 1 or not isinstance(queries[0], exp.Query):
         raise InvalidQuery("A question is one SELECT", hint="Entities can be read only: SELECT ... FROM an entity.")
-    if any(not select.expressions for select in found[0].find_all(exp.Select)):
+    if any(not select.expressions for select in queries[0].find_all(exp.Select)):
         raise InvalidQuery("A SELECT has nothing to show")
     for kind in (exp.Into, exp.Lock, exp.Command, exp.DDL, exp.DML, exp.Placeholder, exp.Parameter):
-        for node in found[0].find_all(kind):
+        for node in queries[0].find_all(kind):
             if not isinstance(node, exp.Query):
                 raise UnsupportedQuery(f"A question over a web cannot have {kind.__name__.upper()}")
-    return found[0]
+    return queries[0]
 
 
 def _require_distinct_names(tree: Any) -> None:
@@ -157,19 +157,19 @@ def _name_expressions(tree: Any, dialect: Any) -> None:
 
 def _column_names(schema: pa.Schema, dialect: Any) -> dict[str, tuple[str, pa.DataType]]:
     """Return columns by the names that a query uses for them: Spark is case-insensitive."""
-    found: dict[str, tuple[str, pa.DataType]] = {}
+    columns: dict[str, tuple[str, pa.DataType]] = {}
     for field in schema:
         name = field.name.lower() if dialect == "spark" else field.name
-        found.setdefault(name, (field.name, field.type))
-    return found
+        columns.setdefault(name, (field.name, field.type))
+    return columns
 
 
 def _place_entities(tree: Any, entities: Mapping[str, Any]) -> dict[str, str]:
-    """Give each occurrence of an entity its own table name; return the mapping."""
+    """Name each occurrence of an entity by a table of its own; return the mapping."""
     from sqlglot import exp
     from sqlglot.optimizer.scope import traverse_scope
 
-    found: dict[str, str] = {}
+    placed: dict[str, str] = {}
     folded = {name.lower(): name for name in entities}
     seen: set[int] = set()
     for scope in traverse_scope(tree):
@@ -189,14 +189,14 @@ def _place_entities(tree: Any, entities: Mapping[str, Any]) -> dict[str, str]:
                 )
             if any(value for key, value in table.args.items() if key not in _PLAIN) or table.alias_column_names:
                 raise UnsupportedQuery(f"An entity is read by its name and an alias only: {table.sql()}")
-            place = f"{_TABLE}{len(found)}"
-            found[place] = entity
+            place = f"{_TABLE}{len(placed)}"
+            placed[place] = entity
             alias = table.args.get("alias") or exp.TableAlias(this=exp.to_identifier(table.name, quoted=True))
             table.set("alias", alias)
             table.set("this", exp.to_identifier(place, quoted=True))
             table.set("db", None)
             table.set("catalog", None)
-    return found
+    return placed
 
 
 def _known(entities: Mapping[str, Any]) -> str:

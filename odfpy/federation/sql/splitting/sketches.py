@@ -145,7 +145,7 @@ class SketchTable:
         """Return the rows of a part; those of a sketch are the buckets of all sources, each once."""
         from sqlglot import exp
 
-        there = {*self.keys, sketch} if sketch is not None else {output.name for output in fragment.outputs}
+        own_outputs = {*self.keys, sketch} if sketch is not None else {output.name for output in fragment.outputs}
         shown = []
         for name in self.columns:
             value: Any = _column(name, table)
@@ -153,16 +153,16 @@ class SketchTable:
                 value = _over(_FRACTION, value, dialect)
             elif name in self._sketches:
                 value = exp.cast(exp.Null(), "DOUBLE")  # DataFusion has no sum of untyped NULL
-            elif name not in there:
+            elif name not in own_outputs:
                 value = exp.Null()
             shown.append(exp.alias_(value, name, quoted=True))
-        found = exp.select(*shown).from_(exp.Table(this=exp.to_identifier(table, quoted=True)))
+        query = exp.select(*shown).from_(exp.Table(this=exp.to_identifier(table, quoted=True)))
         if sketch is None:
-            return found
+            return query
         bucket = exp.Substring(
             this=_column(sketch, table), start=exp.Literal.number(1), length=exp.Literal.number(_BUCKET_DIGITS)
         )
-        return found.group_by(*(_column(name, table) for name in self.keys), bucket)
+        return query.group_by(*(_column(name, table) for name in self.keys), bucket)
 
     @property
     def _sketches(self) -> tuple[str, ...]:

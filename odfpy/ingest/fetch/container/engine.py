@@ -71,7 +71,7 @@ class ContainerEngine:
         """Return the engine with a name, or with `auto` the first that is installed.
 
         Raises:
-            FetchError: it is not installed.
+            FetchError: no engine is installed.
         """
         names = ENGINES if wanted == "auto" else (wanted,)
         for name in names:
@@ -85,7 +85,7 @@ class ContainerEngine:
         )
 
     def ensure_image(self, image: str, shown: str, hidden: Sequence[str]) -> None:
-        """Pull the image unless it is there.
+        """Pull the image unless it exists locally.
 
         Args:
             image: name of the image.
@@ -93,7 +93,7 @@ class ContainerEngine:
             hidden: secrets that messages must not show.
 
         Raises:
-            FetchError: it cannot be pulled, or the engine does not work.
+            FetchError: the image cannot be pulled, or the engine does not work.
         """
         if self._run_client("image", "inspect", image).returncode == 0:
             return
@@ -109,7 +109,7 @@ class ContainerEngine:
         """Run an image and yield its standard output; when the block is left, the container is gone.
 
         Raises:
-            FetchError: it fails, or exceeds the time limit; the message contains the end of its standard error.
+            FetchError: the run fails, or exceeds the time limit; the message has the end of its standard error.
         """
         name = f"odf-fetch-{secrets.token_hex(8)}"
         with self._arguments(run, name) as arguments:
@@ -191,7 +191,7 @@ class _Client:
         """Start the client; return its standard output.
 
         Raises:
-            OSError: it cannot be started.
+            OSError: the client cannot be started.
         """
         self._is_begun = True
         threading.Thread(target=self._start, name="odf-container", daemon=True).start()

@@ -188,7 +188,7 @@ class _Left:
         """Return the first bytes of a regular file, one more than a state may have; None if there is no such file.
 
         Raises:
-            FetchError: it is not a regular file, but a link, a pipe or a folder.
+            FetchError: the path is a link, a pipe or a folder.
         """
         # O_NONBLOCK: opening a pipe without a writer would block for ever.
         flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY
@@ -228,7 +228,7 @@ class _Left:
         )
 
 
-# --- What a run is given ---------------------------------------------------------------------------------------------
+# --- Inputs of a run -------------------------------------------------------------------------------------------------
 
 
 def _image(step: FetchContainer, context: FetchContext) -> str:

@@ -27,13 +27,13 @@ _HINT = "A filter may compare address, topic0 to topic3 and block_number with co
 
 @dataclass(frozen=True, slots=True)
 class LogFilter:
-    """The requested logs; None stands for all.
+    """Filter of logs; None matches all.
 
     Attributes:
-        addresses: contracts that they are of.
+        addresses: addresses of the contracts.
         topics: values of each topic.
-        first_block: from there on.
-        last_block: up to there, including it; None for the newest.
+        first_block: number of the first block.
+        last_block: number of the last block, inclusive; None for the newest.
     """
 
     addresses: frozenset[bytes] | None = None
@@ -42,7 +42,7 @@ class LogFilter:
     last_block: int | None = None
 
     def only(self, column: str, values: frozenset[bytes]) -> LogFilter:
-        """Return the filter restricted to some values of a column."""
+        """Return the filter restricted to the given values of a column."""
         if column == "address":
             return replace(self, addresses=_both(self.addresses, values))
         topics = list(self.topics)

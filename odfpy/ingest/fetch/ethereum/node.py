@@ -16,7 +16,7 @@ from odfpy.ingest.fetch.redact import redact
 from odfpy.ingest.fetch.retry import PASSING, wait_or_give_up
 
 _HASH, _ADDRESS, _MAX_TOPICS = 32, 20, 4
-_OF_THE_QUESTION = (200, 400, 413, 422, 500)  # some nodes respond so if the query is at fault
+_OF_THE_QUESTION = (200, 400, 413, 422, 500)  # statuses with which some nodes respond to an invalid query
 _STATUS_HINTS = {
     401: "Check the key in the node's URL; a secret is written as ${{ env.NAME }}.",
     403: "Check the key in the node's URL, and its permissions.",
@@ -75,7 +75,7 @@ class EthereumNode:
         self._client.close()
 
     def chain_id(self) -> int:
-        """Return which chain it is on."""
+        """Return the id of the node's chain."""
         return self._integer(self._ask("eth_chainId"), "the chain id")
 
     def block(self, which: int | str) -> Block:
@@ -106,7 +106,7 @@ class EthereumNode:
             raise self._malformed(f"it sent logs of other blocks than {first} to {last}")
         return logs
 
-    # --- Questions ---
+    # --- Requests ---
 
     def _ask(self, method: str, *parameters: Any) -> Any:
         failures = 0
@@ -157,7 +157,7 @@ class EthereumNode:
             hint="Check that the URL is that of an Ethereum node's JSON-RPC.",
         )
 
-    # --- Answers ---
+    # --- Responses ---
 
     def _block(self, tree: Any) -> Block:
         if tree is None:

@@ -103,7 +103,7 @@ def _batches(
 
 
 def _ask(node: EthereumNode, wanted: LogFilter, first: int, count: int, stride: int) -> tuple[int, list[Log]]:
-    """The logs of some blocks; of fewer where these are too many for the node, then for all further questions too."""
+    """Return the stride and the logs of a range of blocks; both shrink while the range is too large for the node."""
     from odfpy.ingest.fetch.ethereum.node import RefusedByNode
 
     while True:

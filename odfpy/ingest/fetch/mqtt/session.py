@@ -57,7 +57,7 @@ class Subscription:
 
     @property
     def shown(self) -> str:
-        """Return the name of the broker in messages."""
+        """The name of the broker in messages."""
         return f"the MQTT broker {self.host}:{self.port}"
 
 
@@ -227,7 +227,7 @@ class MqttSession:
                 hint=_NOT_MQTT,
             ) from None
 
-    # --- What the library tells, on its thread ---
+    # --- Callbacks of the library, on its thread ---
 
     def _on_connect(self, _: Client, __: Any, ___: ConnectFlags, code: ReasonCode, ____: Any) -> None:
         self._answers.put(code)

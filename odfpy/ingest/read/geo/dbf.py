@@ -1,6 +1,6 @@
-"""The table of attributes of a shapefile, in dBASE format: fixed-width texts, read exactly as they are written.
+"""The attribute table of a shapefile, in dBASE format: fixed-width texts, read exactly as they are written.
 
-| type | columns without a schema | texts that are null |
+| type | type without a schema | texts that represent null |
 |---|---|---|
 | `C` | String, without spaces at the ends | nothing but spaces |
 | `N` without decimals | Int64 | spaces, stars |
@@ -34,7 +34,7 @@ _PADDING = " \0"
 _HINT = "The archive may have been created while the shapefile was being written; ask its publisher."
 _TYPES = {"C": pa.string(), "N": pa.float64(), "F": pa.float64(), "L": pa.bool_(), "D": pa.date32()}
 
-# Languages by the driver id in the header, as far as they are in use.
+# Languages in use, by the driver id in the header.
 _LANGUAGES = {
     0x01: "cp437", 0x02: "cp850", 0x03: "cp1252", 0x04: "mac_roman", 0x08: "cp865", 0x13: "cp932", 0x4D: "cp936",
     0x4E: "cp949", 0x4F: "cp950", 0x50: "cp874", 0x57: "cp1252", 0x58: "cp1252", 0x59: "cp1252", 0x64: "cp852",
@@ -49,10 +49,10 @@ class DbfField:
     """A column.
 
     Attributes:
-        kind: the letter of its type.
+        kind: letter of the type.
         start: offset in a row.
-        width: bytes.
-        decimals: digits after the point.
+        width: width in bytes.
+        decimals: number of digits after the point.
     """
 
     name: str
@@ -63,16 +63,16 @@ class DbfField:
 
     @property
     def type(self) -> pa.DataType | None:
-        """Its type where there is no schema; None if it is of a kind that shapefiles do not have."""
+        """The type without a schema; None if shapefiles do not have this kind of column."""
         return pa.int64() if self.kind == "N" and not self.decimals else _TYPES.get(self.kind)
 
 
 @dataclass(frozen=True, slots=True)
 class DbfBatch:
-    """Some rows.
+    """A batch of rows.
 
     Attributes:
-        numbers: numbers of the rows in the file, from 0 on, without deleted rows.
+        numbers: numbers of the rows in the file, from 0, without deleted rows.
         texts: texts of each column, one per row, in JSON notation.
     """
 
@@ -84,16 +84,16 @@ class DbfTable:
     """A table in a file.
 
     Attributes:
-        fields: fields of the table.
-        num_rows: rows, also deleted ones.
-        size: bytes of the file.
+        fields: the columns.
+        num_rows: number of rows, including deleted ones.
+        size: size of the file in bytes.
     """
 
     def __init__(self, file: BinaryIO, name: str, encoding: str | None) -> None:
         """Read the header.
 
         Args:
-            file: the whole file.
+            file: the complete file.
             name: name of the file in errors.
             encoding: encoding of its texts, if known.
 
@@ -126,7 +126,7 @@ class DbfTable:
             stop: number of the row after the last one; by default the end.
 
         Raises:
-            BadValue: a text is not in the encoding, or a row is neither marked as one nor as deleted.
+            BadValue: a text is not in the encoding, or a row is marked neither as active nor as deleted.
         """
         columns = [field for field in self.fields if field.name in names]
         for first, rows in self._blocks(start, self.num_rows if stop is None else stop):
@@ -166,7 +166,7 @@ class DbfTable:
         return fields
 
     def _blocks(self, start: int, stop: int) -> Iterator[tuple[int, np.ndarray]]:
-        """Numbers of rows with the bytes of as many as make a batch, as a matrix."""
+        """Yield batches of rows as matrices of bytes, each with the number of its first row."""
         many = max(1, _BATCH // self._width)
         for first in range(start, stop, many):
             self._file.seek(self._start + first * self._width)
@@ -177,7 +177,7 @@ class DbfTable:
         name = descriptor[:11].split(b"\0")[0]
         try:
             return name.decode(self.encoding).strip(" ")
-        except UnicodeDecodeError:  # cut within a character
+        except UnicodeDecodeError:  # truncated within a character
             return name.decode("latin-1").strip(" ")
 
     def _is_utf8(self) -> bool:
@@ -217,7 +217,7 @@ class DbfTable:
 
 
 def _normalized(texts: pa.Array, kind: str) -> pa.Array:
-    """Texts that a parser of values understands, null where the format has none."""
+    """Return texts in the notation of the value parser, null where the format represents null."""
     nulls = {"C": "^$", "N": r"^\**$", "F": r"^\**$", "L": r"^\??$", "D": "^0*$"}.get(kind)
     if nulls is not None:
         texts = pc.if_else(pc.match_substring_regex(texts, nulls), pa.scalar(None, pa.string()), texts)
@@ -230,10 +230,10 @@ def _normalized(texts: pa.Array, kind: str) -> pa.Array:
 
 
 def codec_of_cpg(content: bytes, name: str) -> str:
-    """Return the codec that a .cpg file names.
+    """Return the codec for the content of a .cpg file.
 
     Raises:
-        IngestError: there is no such encoding.
+        IngestError: the encoding does not exist.
     """
     text = content.decode("utf-8-sig", "replace").strip(" \0\r\n\t")
     plain = re.sub("[^A-Z0-9]", "", text.upper())

@@ -1,9 +1,9 @@
 """Reading ESRI shapefiles (ODF specification, "ReadStep: EsriShapefile"): a zip archive with files of the same name.
 
-`.shp` has the geometries, `.dbf` the attributes, `.shx` the index, `.cpg` the encoding; the first two must be there.
+`.shp` has the geometries, `.dbf` the attributes, `.shx` the index, `.cpg` the encoding; the first two are required.
 Each feature is a row: its attributes are columns by name, its geometry is the column `geometry`, a GeoJSON text.
-Attributes that the schema does not have are left out, absent ones are null. Without a schema the types are those of
-the `.dbf` file, and columns are in alphabetical order, as in the reference implementation.
+Attributes that the schema lacks are ignored, missing ones are null. Without a schema the types are those of the
+`.dbf` file, and columns are in alphabetical order, as in the reference implementation.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _WHOLE = r"^([+-]?[0-9]+)\.0*$"
 def read_esri_shapefile(
     step: ReadEsriShapefile, schema: DataSchema | None, path: Path, name: str, part: FilePart = WHOLE
 ) -> pa.Table:
-    """Return the rows of a shapefile in a zip archive, or some of them.
+    """Return the rows of a shapefile in a zip archive, or of a part of it.
 
     Args:
         step: the read step.
@@ -50,7 +50,7 @@ def read_esri_shapefile(
     Raises:
         BadValue: a value is invalid, or a geometry is damaged; the message names the row, counted from 1.
         IngestError: the archive or one of its files cannot be read, or has no such shapefile.
-        SchemaError: a column is of a type that shapefiles do not have.
+        SchemaError: a column has a type that shapefiles do not have.
     """
     with opening(name), path.open("rb") as packed:
         if not packed.read(1):
@@ -75,7 +75,7 @@ def esri_parts(
         schema: the schema that the source declares, None for none.
         path: the file.
         name: name of the file in messages.
-        size: wanted size of a part in bytes.
+        size: approximate bytes of a part.
     """
     with opening(name), path.open("rb") as packed:
         if not packed.read(1):
@@ -87,7 +87,7 @@ def esri_parts(
 
 
 class _Shapefile:
-    """The files that make a shapefile, unpacked."""
+    """The unpacked files of a shapefile."""
 
     def __init__(self, shapes: Shapes, table: DbfTable, name: str) -> None:
         self.shapes = shapes
@@ -101,7 +101,7 @@ class _Shapefile:
     @classmethod
     @contextmanager
     def opened(cls, archive: ZipArchive, sub_path: str | None) -> Iterator[_Shapefile]:
-        """Unpack one of an archive, for as long as the block lasts."""
+        """Unpack a shapefile of an archive for the duration of the block."""
         names = [name for name in archive.names if PurePosixPath(name).suffix.lower() == ".shp"]
         member = archive.find(sub_path, names, "shapefile")
         siblings = {
@@ -130,7 +130,7 @@ class _Shapefile:
             yield cls(shapes, table, f"{archive.name}/{member}")
 
     def read(self, wanted: pa.Schema, part: FilePart) -> Iterator[pa.Table]:
-        """Yield the rows, or those in a range, some at a time."""
+        """Yield the rows of a part, in batches."""
         for batch in self.table.batches(set(wanted.names), part.start, part.stop):
             columns = [self._column(batch, field) for field in wanted]
             try:

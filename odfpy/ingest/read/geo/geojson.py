@@ -1,8 +1,8 @@
 """Reading GeoJSON and newline-delimited GeoJSON (ODF specification, "ReadStep: GeoJson" and "ReadStep: NdGeoJson").
 
 Each feature is a row: its properties are columns, its geometry is the column `geometry`, a GeoJSON text. Properties
-are read as the members of JSON records are: those that the schema does not have are left out, absent ones are null.
-Without a schema it is inferred from all features, with columns in alphabetical order.
+are read like members of JSON records: those that the schema lacks are ignored, missing ones are null. Without a
+schema, it is inferred from all features, with columns in alphabetical order.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def read_ndgeojson(
     name: str,
     part: FilePart = WHOLE,
 ) -> pa.Table:
-    """Return the rows of a file with one feature a line, or of a part of it.
+    """Return the rows of a file with one feature per line, or of a part of it.
 
     Args:
         step: the read step.
@@ -74,7 +74,7 @@ def read_ndgeojson(
         part: the part to read; all of the file by default.
 
     Raises:
-        BadValue: a record is not a feature, or a value does not fit; the message names the line where it begins.
+        BadValue: a record is not a feature, or a value does not fit; the message names the line of the record.
         IngestError: the file cannot be read.
     """
     file = TextFile(path, name)
@@ -85,14 +85,14 @@ def read_ndgeojson(
 def geojson_parts(
     step: ReadGeoJson | ReadNdGeoJson, schema: DataSchema | None, path: Path, name: str, size: int
 ) -> list[FilePart]:
-    """Return the parts of a file that can be read separately, if their ends are as guessed; errors as above.
+    """Return the parts of a file that can be read independently, unless a guessed end is wrong; errors as above.
 
     Args:
         step: the read step.
         schema: the schema that the source declares, None for none.
         path: the file.
         name: name of the file in messages.
-        size: wanted size of a part in bytes.
+        size: approximate bytes of a part.
     """
     if schema is None:
         return [WHOLE]
@@ -104,7 +104,7 @@ def geojson_parts(
 
 
 def geojson_schema(step: ReadGeoJson | ReadNdGeoJson, path: Path, name: str) -> pa.Schema:
-    """Return the schema that is inferred for a file; errors as above.
+    """Return the schema inferred for a file; errors as above.
 
     Args:
         step: the read step.
@@ -129,12 +129,12 @@ def _parse_series(piece: Piece) -> Records:
 
 
 def _inferred(file: TextFile, collection: Collection | None) -> pa.Schema:
-    """Infer the schema of the features of a collection, or of a series."""
+    """Infer the schema of the features of a collection, or of a series if there is none."""
     if collection is None:
         found = infer_in_turn(lambda: in_turn(file.pieces(0, cut_at_line), _parse_series), _in_order)
     else:
         found = infer_in_turn(lambda: in_turn(file.pieces(collection.start, cut_at_item), collection.parse), _in_order)
-    # A geometry is text, also where none of the features has one.
+    # The geometry is a text, even if no feature has one.
     return pa.schema([pa.field(field.name, pa.string()) if field.name == GEOMETRY else field for field in found])
 
 

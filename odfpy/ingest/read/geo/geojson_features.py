@@ -1,8 +1,8 @@
 """The features of GeoJSON documents (RFC 7946) as records: their properties, and their geometry as a text.
 
-A feature has `properties` and a `geometry`; either may be null. What else it has (`id`, `bbox`, members of others) is
-not part of the record, as in the reference implementation. A property that is called `geometry` itself is an error,
-since one of the two would be lost.
+A feature has `properties` and a `geometry`; either may be null. Its other members (`id`, `bbox`, foreign members) are
+not part of the record, as in the reference implementation. A property with the name `geometry` is an error, since one
+of the two would be lost.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ GEOMETRY = "geometry"
 _FEATURE_HINT = "Features have the type Feature, `properties` and a `geometry`, which may be null."
 _COLLECTION_HINT = "GeoJson reads one FeatureCollection; for one feature per line, use NdGeoJson."
 _SHOWN = 20
-_MAX_PLAIN_LENGTH = 18  # characters of an integer that certainly has 64 bits
-_EXPONENTS = ("e-", "e+")  # as Python writes them, and the reference does not
+_MAX_PLAIN_LENGTH = 18  # digits of an integer that certainly fits into 64 bits
+_EXPONENTS = ("e-", "e+")  # as Python writes them, but the reference does not
 
 
 def _plain_integer(text: str) -> int:
@@ -41,7 +41,7 @@ _ENCODER = json.JSONEncoder(sort_keys=True, ensure_ascii=False, allow_nan=False,
 
 
 def parse_feature_series(piece: Piece) -> Records:
-    """Return all features of a series, one a line or with any white space between them.
+    """Return all features of a series, one per line or separated by any white space.
 
     Raises:
         BadValue: a record is not JSON, or not a feature; the message names its line.
@@ -67,18 +67,18 @@ class Collection:
 
     @classmethod
     def of(cls, file: TextFile) -> Collection | None:
-        """Find the array of features; None for a file with nothing in it.
+        """Find the array of features; return None for an empty file.
 
         Raises:
-            BadValue: there is no collection.
+            BadValue: the document is not a feature collection.
         """
         return find_in_head(file, lambda head: _CollectionParser(head).collection())
 
     def parse(self, piece: Piece) -> Records:
-        """Return the features in a piece of the file that `cut_at_item` has cut.
+        """Return the features of a piece, whose end was determined by `cut_at_item`.
 
         Raises:
-            BadValue: the piece is not JSON, or has something that is not a feature.
+            BadValue: the piece is not JSON, or has an item that is not a feature.
             Incomplete: the array ends in the piece, but the piece is not the last.
         """
         piece.check_utf8()
@@ -148,7 +148,7 @@ class _FeatureParser(Parser):
 
 
 class _CollectionParser(_FeatureParser, ArrayParser):
-    """A collection in parts: the members before the features, the features, the members after them."""
+    """Parser of a collection in parts: the members before the features, the features, the members after them."""
 
     def collection(self) -> Collection | None:
         at = self._skip(0)
@@ -169,7 +169,7 @@ class _CollectionParser(_FeatureParser, ArrayParser):
         raise self._error(at, "the document has no `features`", _COLLECTION_HINT)
 
     def after(self, at: int, keys: list[str]) -> None:
-        """Make sure that the collection is closed, from the position after its features on, and has its type."""
+        """Check that the collection is closed and has its type; `at` is the position after its features."""
         self._end(self._rest_of_object(at, lambda key, start: self._member(key, start, keys)))
         if "type" not in keys:
             raise self._error(at, "the document has no `type`", _COLLECTION_HINT)

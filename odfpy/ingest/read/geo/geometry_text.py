@@ -2,7 +2,7 @@
 
 Members are sorted by name, there is no white space, integers of 64 bits are unchanged, and other numbers are binary
 floats in the shortest notation (`1.50` is `1.5`, `1e2` is `100.0`), as in the reference implementation. A geometry that
-this would make equal to another, because of a number beyond all floats or a duplicate key, has no text.
+would thereby equal another, because of a number out of range or a duplicate key, has no text.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def geometry_text(value: Any) -> str:
     """Return the text of a parsed geometry.
 
     Args:
-        value: objects, arrays, texts, `Number`, floats, booleans, None.
+        value: the parsed JSON: objects, arrays, texts, `Number`, floats, booleans, None.
 
     Raises:
         NoText: see above.
@@ -53,10 +53,10 @@ def _text(value: Any) -> str:
 
 
 def number_text(number: Number) -> str:
-    """Return a number as it is written in geometries.
+    """Return a number in the notation of geometry texts.
 
     Raises:
-        NoText: the number is beyond all floats.
+        NoText: the number is out of the range of floats.
     """
     is_short = len(number) <= len(str(_MAX_SIZE))
     if is_short and number != "-0" and number.lstrip("-").isdigit() and _MIN_SIZE <= int(number) <= _MAX_SIZE:
@@ -65,7 +65,7 @@ def number_text(number: Number) -> str:
 
 
 def float_text(value: float) -> str:
-    """Return a float in the fewest digits that name it.
+    """Return a float with the fewest digits that identify it.
 
     Raises:
         NoText: the number is not finite.

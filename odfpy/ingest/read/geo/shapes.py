@@ -31,14 +31,14 @@ _Position = tuple[float, ...]
 
 
 class Shapes:
-    """The geometries in a .shp file, with the .shx file of their positions, if there is one.
+    """The geometries of a .shp file; an optional .shx file contains their positions.
 
     Attributes:
-        size: bytes of the .shp file.
+        size: size of the .shp file in bytes.
     """
 
     def __init__(self, file: BinaryIO, index: bytes | None, name: str) -> None:
-        """Find the geometries.
+        """Read the positions of the geometries.
 
         Raises:
             IngestError: the file has another format, or is truncated.
@@ -55,16 +55,16 @@ class Shapes:
             raise IngestError(f"{name} is truncated", hint=_HINT)
         self._file = file
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # its warnings are checked here
+            warnings.simplefilter("ignore")  # its warnings concern what is checked here
             self._reader = shapefile.ShpReader(file)
         self._offsets = self._walk() if index is None else self._indexed(index)
 
     def __len__(self) -> int:
-        """Return how many there are."""
+        """Return the number of geometries."""
         return len(self._offsets)
 
     def texts(self, numbers: Sequence[int]) -> Iterator[str | None]:
-        """Yield the texts of some geometries; null shapes and points that are nowhere have none.
+        """Yield the texts of geometries by number; None for null shapes and points without a position.
 
         Raises:
             BadValue: a shape is damaged, or cannot be written as GeoJSON; the message names the row.

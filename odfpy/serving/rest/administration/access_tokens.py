@@ -51,8 +51,8 @@ class MadeTokenModel(AccessTokenModel):
 @router.get("", responses={**PAGED, **refusals()})
 def access_tokens(response: Response, admin: AnAdmin, page: APage) -> list[AccessTokenModel]:
     """List the access tokens of the workspace, by name, including expired ones."""
-    found = page.of(response, Tokens(admin.workspace.odf).list(), lambda one: (one.name, one.scope.value))
-    return [_model(one) for one in found]
+    listed = page.of(response, Tokens(admin.workspace.odf).list(), lambda token: (token.name, token.scope.value))
+    return [_model(token) for token in listed]
 
 
 @router.post("", responses=refusals(400, 409))
@@ -63,9 +63,9 @@ def new_access_token(request: Request, admin: AnAdmin, body: NewAccessTokenModel
         admin.require_scope(f"A token with the scope {body.scope.value}")
     tokens = Tokens(admin.workspace.odf)
     text = tokens.new(body.name, body.scope, lifetime(body.expires))
-    made = tokens.find(text)
-    assert made is not None  # noqa: S101 - it was just made
-    return MadeTokenModel(**_model(made).model_dump(), accessToken=text)
+    token = tokens.find(text)
+    assert token is not None  # noqa: S101 - it was just made
+    return MadeTokenModel(**_model(token).model_dump(), accessToken=text)
 
 
 @router.delete("/{name}", responses=refusals(404))
@@ -79,11 +79,11 @@ def revoke_access_token(
     return _model(Tokens(admin.workspace.odf).revoke(name))
 
 
-def _model(one: AccessToken) -> AccessTokenModel:
+def _model(token: AccessToken) -> AccessTokenModel:
     return AccessTokenModel(
-        name=one.name,
-        scope=one.scope,
-        createdAt=str(one.created_at),
-        expiresAt=str(one.expires_at) if one.expires_at else None,
-        isGood=not one.is_over(Timestamp.now()),
+        name=token.name,
+        scope=token.scope,
+        createdAt=str(token.created_at),
+        expiresAt=str(token.expires_at) if token.expires_at else None,
+        isGood=not token.is_over(Timestamp.now()),
     )

@@ -144,7 +144,7 @@ def _is_audited(request: Request, status: int) -> bool:
 def _answer(request: Request, error: OdfError | SharingError) -> Response:
     if isinstance(error, SharingError):
         return JSONResponse({"detail": error.message, "message": error.message}, error.status)
-    status = next((found for kind, found in _STATUSES if isinstance(error, kind)), _BROKEN)
+    status = next((kind_status for kind, kind_status in _STATUSES if isinstance(error, kind)), _BROKEN)
     if status == _BROKEN:
         log("failed", level=logging.ERROR, path=request.scope["path"], code=error.code, problem=error.message)
     message = f"{error.message}\n{error.hint}" if error.hint else error.message

@@ -84,11 +84,11 @@ def audit(
     if before is None:
         request.app.state.sharing.audit.bring_in()
     condition = " AND ".join(conditions) or None
-    found = [_model(access) for access in accesses(admin.workspace, num=limit, condition=condition, columns=_COLUMNS)]
-    if len(found) == limit:
-        older = {**request.query_params, "limit": limit, "before": found[-1].number}
+    entries = [_model(access) for access in accesses(admin.workspace, num=limit, condition=condition, columns=_COLUMNS)]
+    if len(entries) == limit:
+        older = {**request.query_params, "limit": limit, "before": entries[-1].number}
         response.headers["Link"] = f'<audit?{urlencode(older)}>; rel="next"'
-    return found
+    return entries
 
 
 _COLUMNS: Final = ("offset", *(name for name in AUDIT.columns if name != "id"))

@@ -67,9 +67,11 @@ def grants(
     ] = None,
 ) -> list[GrantModel]:
     """List the grants, oldest first."""
-    found = admin.sharing.grants.all(principal, None if path is None else SharePath.parse(path))
-    wanted = page.of(response, found, lambda one: (one.principal, str(one.path), one.rows, *(one.columns or ())))
-    return [grant_model(one) for one in wanted]
+    all_grants = admin.sharing.grants.all(principal, None if path is None else SharePath.parse(path))
+    wanted = page.of(
+        response, all_grants, lambda grant: (grant.principal, str(grant.path), grant.rows, *(grant.columns or ()))
+    )
+    return [grant_model(grant) for grant in wanted]
 
 
 @router.post("", responses=refusals(400, 404, 409))
@@ -87,25 +89,25 @@ def add_grant(request: Request, admin: AnAdmin, body: NewGrantModel) -> GrantMod
 @router.delete("/{number}", responses=refusals(404))
 def remove_grant(request: Request, admin: AnAdmin, number: Number) -> GrantModel:
     """Remove a grant, from the next request on; URLs of its files become invalid, too."""
-    found = admin.sharing.grants.remove(number)
-    note(request.scope, path=str(found.path))
-    return grant_model(found)
+    removed = admin.sharing.grants.remove(number)
+    note(request.scope, path=str(removed.path))
+    return grant_model(removed)
 
 
-def grant_model(one: Grant) -> GrantModel:
+def grant_model(grant: Grant) -> GrantModel:
     """Convert a grant for a response."""
     return GrantModel(
-        number=one.id,
-        principal=one.principal,
-        path=str(one.path),
-        columns=one.columns,
-        rows=one.rows,
-        words=words_of(one),
+        number=grant.id,
+        principal=grant.principal,
+        path=str(grant.path),
+        columns=grant.columns,
+        rows=grant.rows,
+        words=words_of(grant),
     )
 
 
-def words_of(one: Grant) -> str:
+def words_of(grant: Grant) -> str:
     """Describe the columns and rows of a grant in words."""
-    columns = "all columns" if one.columns is None else f"columns {', '.join(one.columns)}"
-    rows = "all rows" if one.rows is None else f"rows where {one.rows}"
-    return "everything" if one.columns is None and one.rows is None else f"{columns} of {rows}"
+    columns = "all columns" if grant.columns is None else f"columns {', '.join(grant.columns)}"
+    rows = "all rows" if grant.rows is None else f"rows where {grant.rows}"
+    return "everything" if grant.columns is None and grant.rows is None else f"{columns} of {rows}"

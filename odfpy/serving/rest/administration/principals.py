@@ -138,10 +138,10 @@ def _principal(request: Request, admin: AnAdmin, kind: Kind, name: PrincipalName
     Raises:
         SharedObjectNotFound: it does not exist; the message suggests a similar name.
     """
-    found = admin.sharing.principals.get(name, kind.one)
+    principal = admin.sharing.principals.get(name, kind.one)
     if request.method != "GET":
-        note(request.scope, path=found.name)
-    return found
+        note(request.scope, path=principal.name)
+    return principal
 
 
 APrincipal = Annotated[Principal, Depends(_principal)]
@@ -150,12 +150,12 @@ APrincipal = Annotated[Principal, Depends(_principal)]
 @router.get(f"/{KIND}", responses={**PAGED, **refusals()})
 def principals(response: Response, admin: AnAdmin, page: APage, kind: Kind) -> list[PrincipalModel]:
     """List recipients, users or groups, by name. The search covers names and attributes."""
-    found = page.of(
+    listed = page.of(
         response,
         admin.sharing.principals.all(kind.one),
-        lambda one: (one.name, *one.attributes, *one.attributes.values()),
+        lambda principal: (principal.name, *principal.attributes, *principal.attributes.values()),
     )
-    return [_model(admin.sharing, one) for one in found]
+    return [_model(admin.sharing, principal) for principal in listed]
 
 
 @router.post(f"/{KIND}", responses=refusals(400, 409))
@@ -166,34 +166,36 @@ def add_principal(request: Request, admin: AnAdmin, kind: Kind, body: NewPrincip
 
 
 @router.get(f"/{KIND}/{{name}}", responses=refusals(404))
-def show_principal(admin: AnAdmin, found: APrincipal) -> PrincipalDetailModel:
+def show_principal(admin: AnAdmin, principal: APrincipal) -> PrincipalDetailModel:
     """A recipient, user or group, with tokens, groups and grants."""
     sharing, now = admin.sharing, Timestamp.now()
-    is_group = found.kind is PrincipalKind.GROUP
+    is_group = principal.kind is PrincipalKind.GROUP
     return PrincipalDetailModel(
-        **_model(sharing, found).model_dump(),
-        hasPassword=sharing.passwords.has_one(found),
-        groups=sharing.principals.groups_of(found.name),
-        tokens=[] if is_group else [token_model(token, now) for token in sharing.principals.tokens(found.name)],
-        grants=[grant_model(one) for one in sharing.grants.all(found.name)],
+        **_model(sharing, principal).model_dump(),
+        hasPassword=sharing.passwords.has_one(principal),
+        groups=sharing.principals.groups_of(principal.name),
+        tokens=[] if is_group else [token_model(token, now) for token in sharing.principals.tokens(principal.name)],
+        grants=[grant_model(grant) for grant in sharing.grants.all(principal.name)],
     )
 
 
 @router.patch(f"/{KIND}/{{name}}", responses=refusals(400, 404))
-def change_principal(admin: AnAdmin, found: APrincipal, body: ChangesModel) -> PrincipalModel:
+def change_principal(admin: AnAdmin, principal: APrincipal, body: ChangesModel) -> PrincipalModel:
     """Change attributes, disable or enable a principal, or make a user an admin or not."""
-    if body.isAdmin is not None and found.kind is not PrincipalKind.USER:
-        raise UsageError(f"{found.name} is a {found.kind.value}, and only users are admins", hint="Leave out isAdmin.")
+    if body.isAdmin is not None and principal.kind is not PrincipalKind.USER:
+        raise UsageError(
+            f"{principal.name} is a {principal.kind.value}, and only users are admins", hint="Leave out isAdmin."
+        )
     changed = admin.sharing.principals.change(
-        found.name, found.kind, attributes=body.attributes, is_disabled=body.isDisabled, is_admin=body.isAdmin
+        principal.name, principal.kind, attributes=body.attributes, is_disabled=body.isDisabled, is_admin=body.isAdmin
     )
     return _model(admin.sharing, changed)
 
 
 @router.delete(f"/{KIND}/{{name}}", status_code=204, response_class=Response, responses=refusals(404))
-def remove_principal(admin: AnAdmin, found: APrincipal) -> Response:
+def remove_principal(admin: AnAdmin, principal: APrincipal) -> Response:
     """Remove a recipient or user with tokens and grants, or a group with its grants."""
-    admin.sharing.principals.remove(found.name, found.kind)
+    admin.sharing.principals.remove(principal.name, principal.kind)
     return Response(status_code=204)
 
 
@@ -229,24 +231,24 @@ def remove_password(request: Request, admin: AnAdmin, name: PrincipalName) -> Re
     return Response(status_code=204)
 
 
-def token_model(one: PrincipalToken, now: Timestamp) -> PrincipalTokenModel:
+def token_model(token: PrincipalToken, now: Timestamp) -> PrincipalTokenModel:
     """Convert a token for a response."""
     return PrincipalTokenModel(
-        number=one.id,
-        createdAt=str(one.created_at),
-        expiresAt=str(one.expires_at) if one.expires_at else None,
-        revokedAt=str(one.revoked_at) if one.revoked_at else None,
-        isGood=not one.is_over(now),
+        number=token.id,
+        createdAt=str(token.created_at),
+        expiresAt=str(token.expires_at) if token.expires_at else None,
+        revokedAt=str(token.revoked_at) if token.revoked_at else None,
+        isGood=not token.is_over(now),
     )
 
 
-def _model(sharing: Sharing, one: Principal) -> PrincipalModel:
+def _model(sharing: Sharing, principal: Principal) -> PrincipalModel:
     return PrincipalModel(
-        name=one.name,
-        kind=one.kind,
-        attributes=dict(one.attributes),
-        isDisabled=one.is_disabled,
-        isAdmin=one.is_admin,
-        createdAt=str(one.created_at) if one.created_at else None,
-        members=sharing.principals.members(one.name) if one.kind is PrincipalKind.GROUP else None,
+        name=principal.name,
+        kind=principal.kind,
+        attributes=dict(principal.attributes),
+        isDisabled=principal.is_disabled,
+        isAdmin=principal.is_admin,
+        createdAt=str(principal.created_at) if principal.created_at else None,
+        members=sharing.principals.members(principal.name) if principal.kind is PrincipalKind.GROUP else None,
     )

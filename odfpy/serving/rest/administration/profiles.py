@@ -85,50 +85,50 @@ class RevokedModel(BaseModel):
 
 
 @router.post(f"/{KIND}/{{name}}/profile", responses=refusals(400, 404))
-def new_profile(request: Request, admin: AnAdmin, found: APrincipal, body: ProfileRequestModel) -> ProfileModel:
+def new_profile(request: Request, admin: AnAdmin, principal: APrincipal, body: ProfileRequestModel) -> ProfileModel:
     """Create a profile file with a new token, which gives access to all that is granted. It is returned only once."""
     endpoint, version = _endpoint(request, admin, body.url), check_version(body.version)
     principals, overlap = admin.sharing.principals, lifetime(body.overlap)
-    text, token = principals.new_token(found.name, lifetime(body.expires))
+    text, token = principals.new_token(principal.name, lifetime(body.expires))
     data = profile(endpoint, text, token.expires_at, version=version)
     if overlap is not None:
-        principals.end_older(found.name, token.id, overlap)
+        principals.end_older(principal.name, token.id, overlap)
     return ProfileModel(
         profile=json.loads(data), number=token.id, expiresAt=str(token.expires_at) if token.expires_at else None
     )
 
 
 @router.post(f"/{KIND}/{{name}}/link", responses=refusals(400, 404))
-def new_link(request: Request, admin: AnAdmin, found: APrincipal, body: LinkRequestModel) -> LinkModel:
+def new_link(request: Request, admin: AnAdmin, principal: APrincipal, body: LinkRequestModel) -> LinkModel:
     """Create a one-time link to download a profile file. It is returned only once."""
     endpoint = _endpoint(request, admin, body.url)
     good_for = lifetime(body.goodFor)
     assert good_for is not None  # noqa: S101 - the model has one
-    _require_tokens(found)
+    _require_tokens(principal)
     end = end_after(Timestamp.now(), good_for)
-    secret = admin.sharing.principals.new_activation(found.name, good_for, lifetime(body.expires))
+    secret = admin.sharing.principals.new_activation(principal.name, good_for, lifetime(body.expires))
     return LinkModel(url=f"{endpoint}/activate/{secret}", expiresAt=str(end))
 
 
 @router.delete(f"/{KIND}/{{name}}/tokens", responses=refusals(404))
-def revoke_all(admin: AnAdmin, found: APrincipal) -> RevokedModel:
+def revoke_all(admin: AnAdmin, principal: APrincipal) -> RevokedModel:
     """Revoke all tokens of a principal, from the next request on; URLs of their files become invalid, too."""
-    return RevokedModel(revoked=admin.sharing.principals.revoke(found.name))
+    return RevokedModel(revoked=admin.sharing.principals.revoke(principal.name))
 
 
 @router.delete(f"/{KIND}/{{name}}/tokens/{{number}}", responses=refusals(404))
-def revoke(admin: AnAdmin, found: APrincipal, number: Number) -> RevokedModel:
+def revoke(admin: AnAdmin, principal: APrincipal, number: Number) -> RevokedModel:
     """Revoke one token of a principal, from the next request on."""
-    return RevokedModel(revoked=admin.sharing.principals.revoke(found.name, number))
+    return RevokedModel(revoked=admin.sharing.principals.revoke(principal.name, number))
 
 
-def _require_tokens(found: Principal) -> None:
-    if found.kind is PrincipalKind.GROUP:
-        raise UsageError(f"{found.name} is a group, and groups have no tokens", hint="Its members have.")
+def _require_tokens(principal: Principal) -> None:
+    if principal.kind is PrincipalKind.GROUP:
+        raise UsageError(f"{principal.name} is a group, and groups have no tokens", hint="Its members have.")
 
 
 def _endpoint(request: Request, admin: Admin, url: str | None) -> str:
     """Return the URL for a profile file: from the request, from the setting, or the URL of this request."""
     known = url or admin.workspace.config.section(SharingSection).url or base_of(request)
-    found = checked_url(known)
-    return found if found.endswith(PREFIX) else f"{found}{PREFIX}"
+    checked = checked_url(known)
+    return checked if checked.endswith(PREFIX) else f"{checked}{PREFIX}"

@@ -130,10 +130,10 @@ class ReadersModel(BaseModel):
 def _asked(request: Request, caller: AnyCaller) -> StoredDataset:
     """Return the dataset named in the path, for an admin; others get the same errors as for any dataset."""
     workspace: Workspace = request.app.state.workspaces[0]
-    found = registry_of(request).find(alias_in(request))
-    if found is not None and (is_admin(caller, workspace.storage) or is_readable(found, caller)):
+    dataset = registry_of(request).find(alias_in(request))
+    if dataset is not None and (is_admin(caller, workspace.storage) or is_readable(dataset, caller)):
         required_admin(caller, workspace)
-        return found
+        return dataset
     if caller.token is None:
         raise unauthorized_error("This needs an admin of the workspace")
     raise HTTPException(404, "Dataset not found, or this token may not read it")
@@ -150,7 +150,7 @@ def readers(
     sharing = opened_sharing(request.app.state.workspaces[0].storage)
     tables, now = _Tables(sharing.shares.tables_of(str(dataset.handle.id))), Timestamp.now()
     reading = [(who, reach) for who, reach in sharing.reaches() if tables.are_seen(reach)]
-    wanted = page.of(response, reading, lambda one: (one[0].name, one[0].kind.value))
+    wanted = page.of(response, reading, lambda item: (item[0].name, item[0].kind.value))
     tokens = Tokens(dataset.workspace_folder.odf).list()
     return ReadersModel(
         visibility=visibility_of(dataset.folder).value,
@@ -162,7 +162,7 @@ def readers(
             if not token.is_over(now)
         ],
         numTables=len(tables.all),
-        tables=[_path(one) for one in tables.all[:_MAX_TABLES]],
+        tables=[_path(item) for item in tables.all[:_MAX_TABLES]],
         readers=[_reader(who, reach, tables) for who, reach in wanted],
     )
 
@@ -188,9 +188,9 @@ class _Tables:
         Args:
             reach: permissions of the principal.
         """
-        views = ((one, reach.view(one)) for one in {one.id: one for one in self._granted(reach)}.values())
-        found = [(one, view) for one, view in views if view is not None]
-        return sorted(found, key=lambda each: folded(str(each[0].path)))
+        views = ((table, reach.view(table)) for table in {table.id: table for table in self._granted(reach)}.values())
+        visible = [(table, view) for table, view in views if view is not None]
+        return sorted(visible, key=lambda each: folded(str(each[0].path)))
 
     def _granted(self, reach: CallerAccess) -> Iterator[SharedTable]:
         for path in reach.paths or ():
@@ -199,28 +199,28 @@ class _Tables:
 
 def _reader(who: Principal, reach: CallerAccess, tables: _Tables) -> ReaderModel:
     seen = tables.seen(reach)
-    whole = (one for one, view in seen if view.is_all)
+    whole_tables = (table for table, view in seen if view.is_all)
     return ReaderModel(
         name=who.name,
         kind=who.kind,
         isDisabled=who.is_disabled,
-        readsAll=any(one.source.shown is SharedView.CHANGELOG and one.source.at is None for one in whole),
+        readsAll=any(table.source.shown is SharedView.CHANGELOG and table.source.at is None for table in whole_tables),
         numTables=len(seen),
         tables=[
             ReadTableModel(
-                **_path(one).model_dump(),
+                **_path(table).model_dump(),
                 isWhole=view.is_all,
                 grants=[
                     ReachingGrantModel(
                         number=grant.id, principal=grant.principal, path=str(grant.path), words=words_of(grant)
                     )
-                    for grant in reach.grants_on(one)
+                    for grant in reach.grants_on(table)
                 ],
             )
-            for one, view in seen[:_MAX_TABLES]
+            for table, view in seen[:_MAX_TABLES]
         ],
     )
 
 
-def _path(one: SharedTable) -> PathModel:
-    return PathModel(path=str(one.path), shown=one.source.shown, at=one.source.at)
+def _path(table: SharedTable) -> PathModel:
+    return PathModel(path=str(table.path), shown=table.source.shown, at=table.source.at)

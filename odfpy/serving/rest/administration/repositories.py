@@ -52,8 +52,12 @@ class KnownServerModel(BaseModel):
 def repositories(response: Response, admin: AnAdmin, page: APage) -> list[RepositoryModel]:
     """List the repositories, by name."""
     known = frozenset(Credentials().servers())
-    found = page.of(response, admin.workspace.remotes.repositories.list(), lambda one: (str(one.name), one.public_url))
-    return [_model(one, known) for one in found]
+    listed = page.of(
+        response,
+        admin.workspace.remotes.repositories.list(),
+        lambda repository: (str(repository.name), repository.public_url),
+    )
+    return [_model(repository, known) for repository in listed]
 
 
 @router.post("/repositories", responses=refusals(400, 409))
@@ -61,8 +65,8 @@ def add_repository(request: Request, admin: AnAdmin, body: NewRepositoryModel) -
     """Add a named repository."""
     note(request.scope, path=body.name)
     admin.require_scope("A new repository")
-    made = admin.workspace.remotes.repositories.add(body.name, body.url)
-    return _model(made, frozenset(Credentials().servers()))
+    repository = admin.workspace.remotes.repositories.add(body.name, body.url)
+    return _model(repository, frozenset(Credentials().servers()))
 
 
 @router.delete("/repositories/{name}", status_code=204, response_class=Response, responses=refusals(400, 404))
@@ -85,9 +89,9 @@ def servers(admin: AnAdmin) -> list[KnownServerModel]:
     return [KnownServerModel(url=url) for url in Credentials().servers()]
 
 
-def _model(one: Repository, known: frozenset[str]) -> RepositoryModel:
+def _model(repository: Repository, known: frozenset[str]) -> RepositoryModel:
     try:
-        has_login = server_of(one.url) in known
+        has_login = server_of(repository.url) in known
     except InvalidValue:  # a folder or a bucket
         has_login = False
-    return RepositoryModel(name=str(one.name), url=one.public_url, hasLogin=has_login)
+    return RepositoryModel(name=str(repository.name), url=repository.public_url, hasLogin=has_login)

@@ -105,12 +105,12 @@ def shared_tables(
         wanted = page.of(
             response,
             shares.tables(path),
-            lambda one: (str(one.path), one.comment, names.get(one.source.location, one.source.location)),
+            lambda table: (str(table.path), table.comment, names.get(table.source.location, table.source.location)),
         )
     else:
         response.headers[TOTAL] = str(shares.num_tables(path))
         wanted = shares.tables(path, offset=page.offset, limit=page.limit)
-    return [described(one, storages) for one in wanted]
+    return [described(table, storages) for table in wanted]
 
 
 @router.post("/tables", responses=refusals(400, 404, 409))
@@ -156,27 +156,27 @@ def source_of(admin: Admin, kind: SourceKind, place: str, shown: SharedView, at:
     return shared_files(kind, place)
 
 
-def described(one: SharedTable, storages: tuple[Storage, ...]) -> SharedTableModel:
+def described(table: SharedTable, storages: tuple[Storage, ...]) -> SharedTableModel:
     """Convert a table for a response.
 
     Args:
-        one: the table.
+        table: the table.
         storages: workspaces in which its dataset is looked up.
     """
-    source = one.source
+    source = table.source
     is_dataset = source.kind is SourceKind.DATASET
     name = dataset_name(source.location, storages) if is_dataset else without_user(source.location)
     return SharedTableModel(
-        path=str(one.path),
-        names=(one.path.share, one.path.schema or "", one.path.table or ""),
+        path=str(table.path),
+        names=(table.path.share, table.path.schema or "", table.path.table or ""),
         kind=source.kind,
         source=name or source.location,
         datasetId=source.location if is_dataset else None,
         isThere=name is not None,
         shown=source.shown if is_dataset else None,
         at=source.at,
-        comment=one.comment,
-        id=one.id,
+        comment=table.comment,
+        id=table.id,
     )
 
 

@@ -89,9 +89,9 @@ class StepModel(BaseModel):
 @router.get("/shares", responses={**PAGED, **refusals()})
 def shares(response: Response, admin: AnAdmin, page: APage) -> list[ShareModel]:
     """List the shares, by name, with the number of their tables."""
-    found = page.of(response, admin.sharing.shares.shares(), lambda one: (one.name, one.comment))
+    listed = page.of(response, admin.sharing.shares.shares(), lambda share: (share.name, share.comment))
     counts = admin.sharing.shares.num_tables_by_share()
-    return [_share(one, counts.get(one.id, 0)) for one in found]
+    return [_share(share, counts.get(share.id, 0)) for share in listed]
 
 
 @router.post("/shares", responses=refusals(400, 409))
@@ -109,7 +109,7 @@ def remove_share(admin: AnAdmin, share: ShareName) -> Response:
 @router.get("/shares/{share}/schemas", responses={**PAGED, **refusals(404)})
 def schemas(response: Response, admin: AnAdmin, page: APage, share: ShareName) -> list[SchemaModel]:
     """List the schemas of a share, by name, with the number of their tables."""
-    names = page.of(response, admin.sharing.shares.schemas(share), lambda one: (one,))
+    names = page.of(response, admin.sharing.shares.schemas(share), lambda schema_name: (schema_name,))
     counts = admin.sharing.shares.num_tables_by_schema(share)
     return [SchemaModel(name=name, numTables=counts[name]) for name in names]
 
@@ -135,14 +135,14 @@ def apply(admin: AnAdmin, body: DeclarationModel) -> list[StepModel]:
         kind, place = table.source
         return source_of(admin, kind, place, table.shown, table.at)
 
-    found = steps(admin.sharing, load_declared(body.yaml.encode(), "the file"), resolve, prune=body.prune)
-    for step in found if not body.dryRun else ():
+    changes = steps(admin.sharing, load_declared(body.yaml.encode(), "the file"), resolve, prune=body.prune)
+    for step in changes if not body.dryRun else ():
         step.take()
-    return [StepModel(sign=step.sign, text=step.text) for step in found]
+    return [StepModel(sign=step.sign, text=step.text) for step in changes]
 
 
-def _share(one: Share, count: int) -> ShareModel:
-    return ShareModel(name=one.name, comment=one.comment, id=one.id, numTables=count)
+def _share(share: Share, count: int) -> ShareModel:
+    return ShareModel(name=share.name, comment=share.comment, id=share.id, numTables=count)
 
 
 def _removed(admin: Admin, path: SharePath) -> Response:

@@ -175,13 +175,13 @@ def settings(admin: AnAdmin) -> list[SettingModel]:
 @router.get("/diagnosis", responses=refusals())
 def diagnosis(admin: AnAdmin) -> list[CheckModel]:
     """Check the installation, without starting engines; takes some seconds."""
-    found = diagnose(admin.workspace.root, engines=False)
-    return [CheckModel(name=one.name, ok=one.ok, detail=one.detail, hint=one.hint) for one in found]
+    checks = diagnose(admin.workspace.root, engines=False)
+    return [CheckModel(name=check.name, ok=check.ok, detail=check.detail, hint=check.hint) for check in checks]
 
 
 def _engine(admin: Admin) -> EngineModel:
     try:
-        found: Status | None = admin.workspace.engines.status()
+        status: Status | None = admin.workspace.engines.status()
     except EngineUnavailable as error:
         return EngineModel(running=True, problem=error.message)
-    return EngineModel(running=found is not None, status=None if found is None else to_tree(found))
+    return EngineModel(running=status is not None, status=None if status is None else to_tree(status))

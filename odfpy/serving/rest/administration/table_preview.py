@@ -111,16 +111,16 @@ def tables_seen(
     request: Request,
     response: Response,
     admin: AnAdmin,
-    found: APrincipal,
+    principal: APrincipal,
     page: Annotated[Page, Depends(_few)],
 ) -> list[SeenTableModel]:
     """List the shared tables that a recipient or user sees, with columns and numbers of rows; without their token."""
-    reach = _reach(admin, found)
-    note(request.scope, action=f"see as {found.name}")
-    there = [table for table in admin.sharing.shares.tables(within=reach.few_paths) if reach.view(table) is not None]
-    wanted = page.of(response, there, lambda one: (str(one.path), one.comment))
+    reach = _reach(admin, principal)
+    note(request.scope, action=f"see as {principal.name}")
+    visible = [table for table in admin.sharing.shares.tables(within=reach.few_paths) if reach.view(table) is not None]
+    wanted = page.of(response, visible, lambda shared_table: (str(shared_table.path), shared_table.comment))
     last = time.monotonic() + _PATIENCE
-    seen = [_described(request, found, reach, one, last) for one in wanted]
+    seen = [_described(request, principal, reach, shared_table, last) for shared_table in wanted]
     note(request.scope, path=None)  # each table was noted; the request is about all of them
     return seen
 
@@ -130,7 +130,7 @@ async def table_seen(
     request: Request,
     caller: AnyCaller,
     admin: AnAdmin,
-    found: APrincipal,
+    principal: APrincipal,
     share: ShareName,
     schema: SchemaName,
     table: TableName,
@@ -138,11 +138,11 @@ async def table_seen(
 ) -> PreviewModel:
     """Return the first rows of a shared table as a recipient or user sees them, without their token."""
     path = SharePath(share, schema, table)
-    note(request.scope, action=f"see as {found.name}", path=str(path))
+    note(request.scope, action=f"see as {principal.name}", path=str(path))
 
     def work(control: CancellationToken) -> PreviewModel:
-        reach = _reach(admin, found)
-        question = _question(request, found, reach, path)
+        reach = _reach(admin, principal)
+        question = _question(request, principal, reach, path)
         columns = question.schema(question.table.latest)
         rows = _first_rows(question, columns, limit, control)
         limits = limits_of(request)
@@ -150,10 +150,10 @@ async def table_seen(
         if limits.bytes is not None and rows.nbytes > limits.bytes:
             raise ResultTooLarge("These rows are too large for an answer", hint="Ask for fewer of them.")
         return PreviewModel(
-            **_facts(question, columns, _words(found, reach, question.shared)),
+            **_facts(question, columns, _words(principal, reach, question.shared)),
             numRows=_num_rows(question, control),
-            seenAs=found.name,
-            isDisabled=found.is_disabled,
+            seenAs=principal.name,
+            isDisabled=principal.is_disabled,
             rows=laid_out(rows, DataFormat.ARRAY_OF_ARRAYS),
         )
 
@@ -161,29 +161,29 @@ async def table_seen(
     return preview
 
 
-def _reach(admin: Admin, found: Principal) -> CallerAccess:
-    if found.kind is PrincipalKind.GROUP:
-        raise UsageError(f"{found.name} is a group, and reads nothing itself", hint="Look as one of its members.")
-    return admin.sharing.reach(found)
+def _reach(admin: Admin, principal: Principal) -> CallerAccess:
+    if principal.kind is PrincipalKind.GROUP:
+        raise UsageError(f"{principal.name} is a group, and reads nothing itself", hint="Look as one of its members.")
+    return admin.sharing.reach(principal)
 
 
-def _question(request: Request, found: Principal, reach: CallerAccess, path: SharePath) -> TableQuestion:
+def _question(request: Request, principal: Principal, reach: CallerAccess, path: SharePath) -> TableQuestion:
     """Build the question as if the recipient had sent it, so that the same permissions apply."""
-    return question_of(request, SharingCaller(found.name, reach, found.id), path, None)
+    return question_of(request, SharingCaller(principal.name, reach, principal.id), path, None)
 
 
 def _described(
-    request: Request, found: Principal, reach: CallerAccess, one: SharedTable, last: float
+    request: Request, principal: Principal, reach: CallerAccess, table: SharedTable, last: float
 ) -> SeenTableModel:
-    words = _words(found, reach, one)
+    words = _words(principal, reach, table)
     try:
-        question = _question(request, found, reach, one.path)
+        question = _question(request, principal, reach, table.path)
         seen = SeenTableModel(**_facts(question, question.schema(question.table.latest), words))
         if time.monotonic() < last:
             seen.numRows = _num_rows(question, None, last)
     except (OdfError, SharingError) as error:
         return SeenTableModel(
-            path=str(one.path), comment=one.comment, columns=[], words=words, isWhole=False, problem=error.message
+            path=str(table.path), comment=table.comment, columns=[], words=words, isWhole=False, problem=error.message
         )
     return seen
 
@@ -203,10 +203,10 @@ def _type(kind: Any) -> str:
     return kind if isinstance(kind, str) else json.dumps(kind, ensure_ascii=False)
 
 
-def _words(found: Principal, reach: CallerAccess, table: SharedTable) -> list[str]:
+def _words(principal: Principal, reach: CallerAccess, table: SharedTable) -> list[str]:
     """Describe the grants by which a principal sees a table."""
     return [
-        words_of(grant) + ("" if grant.principal == found.name else f", by the group {grant.principal}")
+        words_of(grant) + ("" if grant.principal == principal.name else f", by the group {grant.principal}")
         for grant in reach.grants_on(table)
     ]
 
@@ -224,13 +224,13 @@ def _num_rows(question: TableQuestion, control: CancellationToken | None, last: 
 
 
 def _first_rows(question: TableQuestion, columns: pa.Schema, limit: int, control: CancellationToken) -> pa.Table:
-    found: list[pa.RecordBatch] = []
+    first: list[pa.RecordBatch] = []
     left = limit
     with closing(_batches(question, columns, control)) as batches:
         while left > 0 and (batch := next(batches, None)) is not None:
-            found.append(batch.slice(0, left))
-            left -= found[-1].num_rows
-    return pa.Table.from_batches(found, columns)
+            first.append(batch.slice(0, left))
+            left -= first[-1].num_rows
+    return pa.Table.from_batches(first, columns)
 
 
 def _batches(

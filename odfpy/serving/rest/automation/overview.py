@@ -38,7 +38,7 @@ def automation(request: Request, caller: AnyCaller) -> AutomationModel:
         scheduler=_scheduler(known, caller),
         numSchedules=len(scheduled),
         running=[run for run in newest if run.outcome == "running"],
-        late=[_late(one) for one in scheduled if one.is_late(now)][:_MAX_COUNT],
+        late=[_late(entry) for entry in scheduled if entry.is_late(now)][:_MAX_COUNT],
         failing=[run for run in failed if run.id in failing],
     )
 
@@ -78,15 +78,17 @@ def schedules(
     offset: Annotated[int, Query(ge=0, le=1_000_000, description="Number of datasets to skip.")] = 0,
 ) -> list[ScheduleModel]:
     """List the schedules of datasets that the caller may read, by name, with the next run of each job."""
-    found = [one for one in _scheduled(request, caller) if search.lower() in one.name.lower()]
-    response.headers[TOTAL] = str(len(found))
-    return schedule_models(request.app.state.automations, found[offset : offset + limit])
+    fitting = [entry for entry in _scheduled(request, caller) if search.lower() in entry.name.lower()]
+    response.headers[TOTAL] = str(len(fitting))
+    return schedule_models(request.app.state.automations, fitting[offset : offset + limit])
 
 
 def _scheduled(request: Request, caller: Caller) -> list[CatalogEntry]:
     """Return the datasets that the caller may read and that have a schedule, including unreadable schedules."""
     catalog: Catalog = request.app.state.catalog
-    return [one for one in catalog.visible_to(caller) if one.schedule is not None or one.schedule_fault is not None]
+    return [
+        entry for entry in catalog.visible_to(caller) if entry.schedule is not None or entry.schedule_fault is not None
+    ]
 
 
 def _last_runs(
@@ -101,16 +103,16 @@ def _last_runs(
 ) -> list[RunModel]:
     """Return the last runs of all workspaces that the caller may see."""
     known: Automations = request.app.state.automations
-    found: list[RunModel] = []
+    runs: list[RunModel] = []
     for workspace in known.workspaces:
         ids, name = _chosen(request, caller, workspace, dataset)
         chosen = RunFilter(dataset_ids=ids, name=name, only_failed=only_failed, since=since, until=until)
         is_own = caller.may(Scope.READ, workspace.storage)  # callers who may read `odf.runs`, too
         if ids is None or ids or name is not None:
-            found += [run_model(row, is_own=is_own) for row in last_runs(workspace, chosen, num=num)]
+            runs += [run_model(row, is_own=is_own) for row in last_runs(workspace, chosen, num=num)]
     if len(known.workspaces) > 1:
-        found.sort(key=lambda run: (run.outcome == "running", run.at), reverse=True)
-    return found[:num]
+        runs.sort(key=lambda run: (run.outcome == "running", run.at), reverse=True)
+    return runs[:num]
 
 
 def _chosen(
@@ -121,13 +123,15 @@ def _chosen(
     if dataset is None and may_all:
         return None, None
     catalog: Catalog = request.app.state.catalog
-    entries = [one for one in catalog.visible_to(caller) if one.dataset.workspace_folder is workspace.storage]
+    entries = [
+        candidate for candidate in catalog.visible_to(caller) if candidate.dataset.workspace_folder is workspace.storage
+    ]
     ids = {str(entry.dataset.handle.id): entry.name for entry in entries}
     if dataset is None:
         return set(ids), None
-    found = {one for one, name in ids.items() if dataset in (one, name)}
-    if found or not may_all:
-        return found, None
+    chosen = {candidate for candidate, name in ids.items() if dataset in (candidate, name)}
+    if chosen or not may_all:
+        return chosen, None
     return {dataset}, dataset
 
 

@@ -56,11 +56,11 @@ def pause(
 ) -> ScheduleModel:
     """Pause or resume the schedule of the dataset; needs the scope write."""
     dataset = _existing(target)
-    found = load_schedule(dataset.folder)
-    if found is None:
+    schedule = load_schedule(dataset.folder)
+    if schedule is None:
         raise HTTPException(404, "The dataset has no schedule")
-    if found.is_paused != value:
-        keep_schedule(dataset, replace(found, paused=True if value else None))
+    if schedule.is_paused != value:
+        keep_schedule(dataset, replace(schedule, paused=True if value else None))
     return _described(request, dataset)
 
 
@@ -78,8 +78,8 @@ def ask(
 ) -> AskedModel:
     """Run a job of the schedule now, in the active scheduler; needs the scope write."""
     dataset = _existing(target)
-    found = load_schedule(dataset.folder)
-    if found is None or job not in found.jobs:
+    schedule = load_schedule(dataset.folder)
+    if schedule is None or job not in schedule.jobs:
         raise HTTPException(404, f"The schedule of the dataset has no {job.value}")
     automations: Automations = request.app.state.automations
     if automations.holder(target.storage) is None:
@@ -135,7 +135,7 @@ def _paused_jobs(entry: CatalogEntry) -> list[UpcomingModel]:
     if entry.schedule is None or not entry.schedule.is_paused:
         return []
     jobs = entry.schedule.jobs.items()
-    return [UpcomingModel(job=job.value, trigger=one.in_words, at=None, local=None) for job, one in jobs]
+    return [UpcomingModel(job=job.value, trigger=trigger.in_words, at=None, local=None) for job, trigger in jobs]
 
 
 def _described(request: Request, dataset: StoredDataset) -> ScheduleModel:
@@ -143,8 +143,8 @@ def _described(request: Request, dataset: StoredDataset) -> ScheduleModel:
     entry = entry_of(dataset.reloaded())
     if entry is None:
         raise HTTPException(404, "There is no dataset of that name yet")
-    (found,) = schedule_models(automations, [entry])
-    return found
+    (model,) = schedule_models(automations, [entry])
+    return model
 
 
 def _existing(target: DatasetTarget) -> StoredDataset:

@@ -38,11 +38,11 @@ class Automations:
         Args:
             datasets: the datasets.
         """
-        found: dict[str, list[Upcoming]] = {}
+        by_dataset: dict[str, list[Upcoming]] = {}
         chosen = list(datasets)
         for workspace in self.workspaces:  # each one's history of runs is read once
-            own = [one for one in chosen if one.workspace_folder is workspace.storage]
+            own = [dataset for dataset in chosen if dataset.workspace_folder is workspace.storage]
             with suppress(OdfError):  # without that history, the next runs are unknown
                 for run in upcoming_of(workspace, own, 1) if own else ():
-                    found.setdefault(run.dataset, []).append(run)
-        return found
+                    by_dataset.setdefault(run.dataset, []).append(run)
+        return by_dataset

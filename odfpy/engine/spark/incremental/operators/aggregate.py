@@ -64,14 +64,10 @@ def aggregate(planner: Planner, plan: Node) -> PlanInfo:
     """
     child = planner.info_of(plan.child())
     plan = with_one_result(Builder(planner.catalyst), plan)
-    for found in items(plan.groupingExpressions()):
-        if not can_be_grouped(found):
-            what = f"`{_text(found)}` has the type {found.dataType().sql()}, by which there are no groups"
-            raise UnsupportedQuery(f"{what}{place(plan, planner.source)}", hint="Group by st_asbinary(...) of it.")
-    if (found := unsortable_beside_text(items(plan.groupingExpressions()))) is not None:
-        what = f"There are no groups by `{_text(found)}`, an INTERVAL, beside a collated text"
-        raise UnsupportedQuery(f"{what}{place(plan, planner.source)}", hint="Group by CAST(... AS STRING) of it.")
-    groupings = [_Grouping(found, _time_of(planner, found, child)) for found in items(plan.groupingExpressions())]
+    _check_groupings(planner, plan)
+    groupings = [
+        _Grouping(expression, _time_of(planner, expression, child)) for expression in items(plan.groupingExpressions())
+    ]
     session = next((grouping for grouping in groupings if grouping.is_session), None)
     timed = [grouping for grouping in groupings if grouping.time is not None and not grouping.is_session]
     if session is not None:
@@ -81,20 +77,32 @@ def aggregate(planner: Planner, plan: Node) -> PlanInfo:
     return _keyed(planner, plan, child, groupings)
 
 
+def _check_groupings(planner: Planner, plan: Node) -> None:
+    """Check that Spark can group by all grouping expressions of an aggregate."""
+    groupings = items(plan.groupingExpressions())
+    for grouping in groupings:
+        if not can_be_grouped(grouping):
+            what = f"`{_text(grouping)}` has the type {grouping.dataType().sql()}, by which there are no groups"
+            raise UnsupportedQuery(f"{what}{place(plan, planner.source)}", hint="Group by st_asbinary(...) of it.")
+    if (interval := unsortable_beside_text(groupings)) is not None:
+        what = f"There are no groups by `{_text(interval)}`, an INTERVAL, beside a collated text"
+        raise UnsupportedQuery(f"{what}{place(plan, planner.source)}", hint="Group by CAST(... AS STRING) of it.")
+
+
 def distinct(planner: Planner, plan: Node) -> PlanInfo:
     """Return the properties of DISTINCT, planned as a group for each distinct row."""
     child = planner.info_of(plan.child())
     as_groups = planner.catalyst.aggregate(child.columns, child.columns, plan.child())
-    groups = _groups(planner, as_groups)
+    groups = _partial_aggregate(planner, as_groups)
     if groups is not None:
-        child = planner.stateful_input(planner.cut(child), child.columns, groups=groups)
+        child = planner.stateful_input(planner.as_fragment(child), child.columns, groups=groups)
         groupings = [_Grouping(column, None) for column in child.columns]
         return _grouped(
             planner, as_groups, child, groupings, StateRequirement(KEYED, "DISTINCT", GROUPS), groups=groups
         )
-    child = planner.whole(child)
+    child = planner.recomputable(child)
     keys = tuple(key for key in child.keys if key.outputs.columns)
-    child = replace(child, keys=keys) if keys else planner.cut(child)
+    child = replace(child, keys=keys) if keys else planner.as_fragment(child)
     if child.stateless_plan is not None:
         child = planner.stateful_input(child, child.columns)
     requirement = StateRequirement(KEYED, "DISTINCT", "how often each row is there")
@@ -109,17 +117,19 @@ def distinct(planner: Planner, plan: Node) -> PlanInfo:
 def _windowed(
     planner: Planner, plan: Node, child: PlanInfo, groupings: Sequence[_Grouping], timed: Sequence[_Grouping]
 ) -> PlanInfo:
+    """Return the properties of an aggregate by event-time windows, which are emitted once they are complete."""
     catalyst = planner.catalyst
     complete_when = tuple(
         CompletenessRule(
-            catalyst.field_of(one.expression, "end") if one.time.windows else one.expression,
-            one.time.watermark,
+            catalyst.field_of(grouping.expression, "end") if grouping.time.windows else grouping.expression,
+            grouping.time.watermark,
             inclusive=True,
         )
-        for one in timed
-        if one.time is not None
+        for grouping in timed
+        if grouping.time is not None
     )
-    keys, child, groups = [grouping.expression for grouping in groupings], planner.cut(child), _groups(planner, plan)
+    keys = [grouping.expression for grouping in groupings]
+    child, groups = planner.as_fragment(child), _partial_aggregate(planner, plan)
     rules = RowRules(complete_when=complete_when, only_complete=True)
     if groups is None:
         rules = replace(rules, drop_when=complete_when, late_when=complete_when)
@@ -129,21 +139,21 @@ def _windowed(
     return _grouped(planner, plan, below, groupings, requirement, first_open=_first_open(timed[0]), groups=groups)
 
 
-def _groups(planner: Planner, plan: Node) -> PartialAggregate | None:
+def _partial_aggregate(planner: Planner, plan: Node) -> PartialAggregate | None:
     """Return the partial aggregate that can replace the rows of groups; None where all rows are needed."""
-    if not planner.adds_up:
+    if not planner.uses_partial_aggregates:
         return None
-    found = canonical_partial_aggregate(Builder(planner.catalyst), plan)
-    return found if found.can_be_kept else None
+    partial = canonical_partial_aggregate(Builder(planner.catalyst), plan)
+    return partial if partial.can_be_kept else None
 
 
 @dataclass(frozen=True, slots=True)
 class _FirstOpen:
-    """The bound on the times of rows in windows that are still open.
+    """A lower bound on the times of rows in windows that are still open.
 
     Attributes:
-        column: the time that groups are made of.
-        watermark: no such row has a time at or before it.
+        column: the time by which rows are assigned to windows.
+        watermark: no row of an open window has a time at or before it.
     """
 
     column: Node
@@ -162,11 +172,11 @@ def _first_open(grouping: _Grouping) -> _FirstOpen | None:
     return _FirstOpen(read, time.watermark) if never_exceeds(expression) else None
 
 
-class _MadeOnce:
-    """A template of operators that each pull puts over rows of the same columns; Spark analyzes it only once."""
+class _PlanTemplate:
+    """A plan over rows of given columns that Spark analyzes once, and each pull puts over its own rows."""
 
-    def __init__(self, catalyst: Catalyst, of: Sequence[Node], make: Callable[[Node], Node]) -> None:
-        self._catalyst, self._columns, self._make = catalyst, of, make
+    def __init__(self, catalyst: Catalyst, columns: Sequence[Node], make: Callable[[Node], Node]) -> None:
+        self._catalyst, self._columns, self._make = catalyst, columns, make
 
     @cached_property
     def _template(self) -> Template:
@@ -180,10 +190,11 @@ class _MadeOnce:
 def _session(
     planner: Planner, plan: Node, child: PlanInfo, groupings: Sequence[_Grouping], session: _Grouping
 ) -> PlanInfo:
+    """Return the properties of an aggregate by session windows, which are emitted once they are complete."""
     catalyst, column = planner.catalyst, session.expression
     others = [grouping for grouping in groupings if grouping is not session]
-    if session.time is None:  # of a time other than the event time: never complete, so always emitted
-        below = planner.stateful_input(planner.cut(child), [other.expression for other in others])
+    if session.time is None:  # over a time without a watermark: sessions are never complete, and emitted at once
+        below = planner.stateful_input(planner.as_fragment(child), [other.expression for other in others])
         requirement = StateRequirement(
             KEYED, "GROUP BY session_window, not of the event time", "the rows of all groups"
         )
@@ -196,7 +207,7 @@ def _session(
     # Leaving out a key may merge sessions of several keys; they are then only stored longer than necessary.
     keys = [other.expression for other in others if can_be_key(other.expression)]
     rules = RowRules(complete_when=(complete_when,), late_when=(late,), session=(start, end))
-    below = planner.stateful_input(planner.cut(child), keys, rules)
+    below = planner.stateful_input(planner.as_fragment(child), keys, rules)
     outputs = items(plan.aggregateExpressions())
     requirement = StateRequirement(SESSION, "GROUP BY session_window, a time", "rows of open sessions")
     grouped = _grouped(planner, plan, below, groupings, requirement)
@@ -205,29 +216,31 @@ def _session(
     expressions = items(plan.groupingExpressions())
     closed = replace(complete_when, value=catalyst.field_of(shown.toAttribute(), "end"))
 
-    def made_by(make: Callable[[Catalyst, Node], Node]) -> _MadeOnce:
+    def template_of(aggregate_sessions: Callable[[Catalyst, Node], Node]) -> _PlanTemplate:
         def sessions(rows: Node) -> Node:
-            return Builder(catalyst).fence(make(catalyst, catalyst.aggregate(expressions, [*outputs, shown], rows)))
+            aggregate = catalyst.aggregate(expressions, [*outputs, shown], rows)
+            return Builder(catalyst).fence(aggregate_sessions(catalyst, aggregate))
 
-        return _MadeOnce(catalyst, below.columns, sessions)
+        return _PlanTemplate(catalyst, below.columns, sessions)
 
-    by_sorting, by_links = made_by(ordered_aggregate), made_by(linked_sessions)
+    by_sorting, by_links = template_of(ordered_aggregate), template_of(linked_sessions)
 
     def build(inputs_at: InputsAt) -> Node:
         # For few rows, linking them into sessions costs more than sorting them.
         sessions = (by_sorting if is_gathered(catalyst.spark) else by_links).over(below.built(inputs_at))
-        kept = catalyst.filter(closed.condition(inputs_at.clock), sessions)
-        return catalyst.project(grouped.columns, kept)
+        closed_sessions = catalyst.filter(closed.condition(inputs_at.clock), sessions)
+        return catalyst.project(grouped.columns, closed_sessions)
 
     return replace(grouped, build=build)
 
 
 def _keyed(planner: Planner, plan: Node, child: PlanInfo, groupings: Sequence[_Grouping]) -> PlanInfo:
-    groups = _groups(planner, plan)
-    child = planner.whole(child) if groups is None else planner.cut(child)
+    """Return the properties of an aggregate without a time among its keys: emitted at once, corrected later."""
+    groups = _partial_aggregate(planner, plan)
+    child = planner.recomputable(child) if groups is None else planner.as_fragment(child)
     if child.stateless_plan is None:
         keys = tuple(key for key in child.keys if any(key.outputs.has(grouping.expression) for grouping in groupings))
-        child = replace(child, keys=keys) if keys else planner.cut(child)
+        child = replace(child, keys=keys) if keys else planner.as_fragment(child)
     if child.stateless_plan is not None:
         child = planner.stateful_input(child, [grouping.expression for grouping in groupings], groups=groups)
     reason = (
@@ -249,67 +262,85 @@ def _grouped(
     first_open: _FirstOpen | None = None,
     groups: PartialAggregate | None = None,
 ) -> PlanInfo:
-    """Return the properties of the aggregate over a stateful plan, or over partial aggregates."""
+    """Return the properties of the aggregate over a stateful plan, or over partial aggregates.
+
+    Args:
+        planner: the planner.
+        plan: the aggregate.
+        child: properties of the plan below, a stateful input, or with keys that partition the aggregate.
+        groupings: the grouping expressions.
+        requirement: the state that the aggregate needs.
+        first_open: the bound on the times of rows in open windows, None for none.
+        groups: the partial aggregates that replace the rows, None for rows.
+    """
     outputs = items(plan.aggregateExpressions())
     columns = tuple(output.toAttribute() for output in outputs)
-    shown = [_shown_as(grouping.expression, outputs) for grouping in groupings]
-    keys = []
-    for key in child.keys:
-        names: set[int] = set()
-        for grouping in groupings:
-            if key.outputs.has(grouping.expression):
-                names |= _same_as(grouping.expression, outputs)
-        keys.append(Key(key.at, Values(frozenset(names))))
     times = {}
     for output, column in zip(outputs, columns, strict=True):
         time = _output_time(planner, output, groupings, child, first_open)
         if time is not None:
             times[column_id(column)] = time
-    can_be_known = all(shown) and all(can_be_key(grouping.expression) for grouping in groupings)
-    unique = frozenset(min(ids) for ids in shown) if can_be_known else None
 
     def aggregated(rows: Node) -> Node:
-        made = ordered_aggregate(planner.catalyst, plan.withNewChildren(planner.catalyst.seq([rows])))
-        return Builder(planner.catalyst).fence(made) if any(grouping.is_session for grouping in groupings) else made
+        grouped = ordered_aggregate(planner.catalyst, plan.withNewChildren(planner.catalyst.seq([rows])))
+        has_sessions = any(grouping.is_session for grouping in groupings)
+        return Builder(planner.catalyst).fence(grouped) if has_sessions else grouped
 
-    of_rows = _MadeOnce(planner.catalyst, child.columns, aggregated)
+    of_rows = _PlanTemplate(planner.catalyst, child.columns, aggregated)
 
     def build(inputs_at: InputsAt) -> Node:
         if groups is None:
             return of_rows.over(child.built(inputs_at))
-        found = inputs_at.groups(child.stateful_inputs[0])
-        return groups.results(found.plan, by_value=found.by_value, counted=True)
+        partial = inputs_at.groups(child.stateful_inputs[0])
+        return groups.results(partial.plan, by_value=partial.by_value, counted=True)
 
     return PlanInfo(
         columns,
         build=build,
-        keys=tuple(keys),
+        keys=tuple(_grouped_key(key, groupings, outputs) for key in child.keys),
         stateful_inputs=child.stateful_inputs,
         times=times,
-        unique=unique,
+        unique=_unique(groupings, outputs),
         requirements=(*child.requirements, requirement),
     )
 
 
-def _same_as(grouping: Node, outputs: Sequence[Node]) -> frozenset[int]:
+def _grouped_key(key: Key, groupings: Sequence[_Grouping], outputs: Sequence[Node]) -> Key:
+    """Return a key of the plan below as the aggregate shows it: by the outputs of grouping expressions that have it."""
+    ids: set[int] = set()
+    for grouping in groupings:
+        if key.outputs.has(grouping.expression):
+            ids |= _ids_of_value(grouping.expression, outputs)
+    return Key(key.at, Values(frozenset(ids)))
+
+
+def _unique(groupings: Sequence[_Grouping], outputs: Sequence[Node]) -> frozenset[int] | None:
+    """Return the ids of the outputs that identify a group; None if they do not show all grouping expressions."""
+    shown = [_determining_outputs(grouping.expression, outputs) for grouping in groupings]
+    is_shown = all(shown) and all(can_be_key(grouping.expression) for grouping in groupings)
+    return frozenset(min(ids) for ids in shown) if is_shown else None
+
+
+def _ids_of_value(grouping: Node, outputs: Sequence[Node]) -> frozenset[int]:
     """Return the ids of outputs that have the value of a grouping expression."""
-    values = ((one, one.child() if expression_name(one) == "Alias" else one) for one in outputs)
+    values = ((output, output.child() if expression_name(output) == "Alias" else output) for output in outputs)
     return frozenset(column_id(output) for output, value in values if value.semanticEquals(grouping))
 
 
-def _shown_as(grouping: Node, outputs: Sequence[Node]) -> frozenset[int]:
+def _determining_outputs(grouping: Node, outputs: Sequence[Node]) -> frozenset[int]:
     """Return the ids of outputs that determine a grouping expression: its value, or an end of its window."""
-    found = set(_same_as(grouping, outputs))
+    ids = set(_ids_of_value(grouping, outputs))
     for output in outputs if is_window(grouping) else ():
         value = output.child() if expression_name(output) == "Alias" else output
         if expression_name(value) == "GetStructField" and value.child().semanticEquals(grouping):
-            found.add(column_id(output))
-    return frozenset(found)
+            ids.add(column_id(output))
+    return frozenset(ids)
 
 
 def _output_time(
     planner: Planner, output: Node, groupings: Sequence[_Grouping], child: PlanInfo, first_open: _FirstOpen | None
 ) -> TimeColumn | None:
+    """Return the time properties of an output of an aggregate; None if it is no time, or its rows may be retracted."""
     if expression_name(output) != "Alias":
         return child.times.get(column_id(output))
     expression = output.child()
@@ -322,10 +353,10 @@ def _output_time(
 
 
 def _aggregate_time(function: Node, first_open: _FirstOpen | None) -> TimeColumn | None:
-    """Return the time of MAX or MIN over the windowed column: neither lies before the window.
+    """Return the time properties of MAX or MIN over the windowed column: neither lies before the window.
 
-    Elsewhere a later row may change any group, so that a row with an old time is retracted. A window over one time
-    column says nothing about the values of another.
+    Without windows, a later row may change any group, which retracts a row with an old time. Nor do windows over one
+    time column bound the values of another.
     """
     if first_open is None or expression_name(function) not in ("aggregate.Max", "aggregate.Min"):
         return None
@@ -336,17 +367,18 @@ def _aggregate_time(function: Node, first_open: _FirstOpen | None) -> TimeColumn
 
 
 def _time_of(planner: Planner, grouping: Node, child: PlanInfo) -> TimeColumn | None:
+    """Return the time properties of a grouping expression; None if it does not follow an event time."""
     if expression_name(grouping) == "AttributeReference":
         return child.times.get(column_id(grouping))
     read = columns_read(grouping)
     if len(read) != 1 or column_id(read[0]) not in child.times or not never_decreases(planner.catalyst, grouping):
         return None
     below = child.times[column_id(read[0])]
+    if below.windows:
+        return None
     # A later time may still map to the value of the watermark (all times of a day map to that day): only values before
     # it are complete.
-    return (
-        None if below.windows else TimeColumn(ShiftedBy(FunctionOf(grouping, read[0], below.watermark), -MILLISECOND))
-    )
+    return TimeColumn(ShiftedBy(FunctionOf(grouping, read[0], below.watermark), -MILLISECOND))
 
 
 def _text(expression: Node) -> str:

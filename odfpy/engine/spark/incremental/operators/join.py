@@ -1,8 +1,8 @@
-"""Joins: with an interval of time between the two sides, by equal keys, or of everything with everything.
+"""Joins: interval joins (bounded distance in time), equi-joins by key, and nested-loop joins without a key.
 
-Matched rows are emitted at once. An unmatched row of an outer join is emitted when no partner can come any more: where
-the partner's time lies within an interval, that is once the watermark has passed it. Without an interval the row is
-emitted at once, and retracted when a partner comes.
+Matches are emitted at once. An unmatched row of an outer interval join is emitted when the watermark has passed its
+interval, since no match can come any more. Without an interval, an unmatched row is emitted at once, and retracted when
+a match comes.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ from odfpy.engine.spark.plan.times import Clock, LeastOf, ShiftedBy
 
 INTERVAL: Final = "interval join"
 KEYED: Final = "join"
-_LEFT_KEPT: Final = ("LeftOuter", "FullOuter")
-_RIGHT_KEPT: Final = ("RightOuter", "FullOuter")
+_LEFT_PRESERVED: Final = ("LeftOuter", "FullOuter")
+_RIGHT_PRESERVED: Final = ("RightOuter", "FullOuter")
 _LEFT_ONLY: Final = ("LeftSemi", "LeftAnti", "ExistenceJoin")
 _INNER: Final = ("Inner", "Cross")
 
@@ -55,9 +55,9 @@ def join(planner: Planner, plan: Node) -> PlanInfo:
     """Return the properties of a join."""
     left, right = (planner.info_of(child) for child in children(plan))
     kind = _kind_of(plan)
-    beside = _beside_constants(planner, plan, kind, left, right)
-    if beside is not None:
-        return beside
+    with_constants = _join_with_constants(planner, plan, kind, left, right)
+    if with_constants is not None:
+        return with_constants
     condition = plan.condition()
     conjuncts = list(conjuncts_of(condition.get())) if condition.isDefined() else []
     temporal = as_of_join(planner, plan, kind, left, right, conjuncts)
@@ -70,18 +70,16 @@ def join(planner: Planner, plan: Node) -> PlanInfo:
 
 
 def _kind_of(plan: Node) -> str:
-    """Return the join type.
+    """Return the join type as Spark names it, without the column that Spark adds to `ExistenceJoin`.
 
-    Spark adds a column name to that of EXISTS beside other conditions; a scalar subquery is outer.
-
-    `LeftSingle` is `LeftOuter` for rows that have at most one partner, and an error for others.
+    `LeftSingle`, the join with a scalar subquery, is `LeftOuter` for rows with at most one match, an error for others.
     """
     kind = str(plan.joinType().toString()).partition("(")[0]
     return "LeftOuter" if kind == "LeftSingle" else kind
 
 
-def _beside_constants(planner: Planner, plan: Node, kind: str, left: PlanInfo, right: PlanInfo) -> PlanInfo | None:
-    """Return the plan of a join of rows with constants, which is stateless; None for any other join."""
+def _join_with_constants(planner: Planner, plan: Node, kind: str, left: PlanInfo, right: PlanInfo) -> PlanInfo | None:
+    """Return the properties of a join of a stateless plan with constants, which is stateless; None for other joins."""
     stays = left if kind in _LEFT_ONLY else None
     if left.stateless_plan is not None and right.is_constant and kind in (*_INNER, "LeftOuter", *_LEFT_ONLY):
         sides, times = [left.stateless_plan, right.built(None)], left.times
@@ -99,6 +97,8 @@ def _beside_constants(planner: Planner, plan: Node, kind: str, left: PlanInfo, r
 
 
 class _Sides:
+    """The two sides of a join, as stateful inputs with the rules for when their rows are complete and dropped."""
+
     def __init__(
         self,
         planner: Planner,
@@ -109,6 +109,17 @@ class _Sides:
         pairs: list[tuple[Node, Node, bool]],
         interval: _Interval | None,
     ) -> None:
+        """Turn the sides into stateful inputs.
+
+        Args:
+            planner: the planner.
+            plan: the join.
+            kind: type of the join, as Spark names it.
+            left: properties of the left side.
+            right: properties of the right side.
+            pairs: left and right expressions that have to be equal, each with whether NULL equals NULL.
+            interval: the bounds on the distance in time, None for none.
+        """
         self._planner = planner
         self._plan = plan
         self._kind = kind
@@ -116,60 +127,68 @@ class _Sides:
         self._interval = interval
         self._left_times = left.times.get(column_id(interval.left)) if interval else None
         self._right_times = right.times.get(column_id(interval.right)) if interval else None
-        self._left_due = self._due_left() if kind in (*_LEFT_KEPT, "LeftAnti") else None
-        self._right_due = self._due_right() if kind in _RIGHT_KEPT else None
+        self._left_due = self._due_left() if kind in (*_LEFT_PRESERVED, "LeftAnti") else None
+        self._right_due = self._due_right() if kind in _RIGHT_PRESERVED else None
         left_rules, right_rules = self._left_rules(), self._right_rules()
-        # Completeness and lateness are decided only at stateful inputs of this join itself, so its sides become such
-        # inputs.
+        # Completeness and lateness are only decided at stateful inputs of the join itself.
         follows_time = any(rules.complete_when or rules.drop_when for rules in (left_rules, right_rules))
         self._left = self._as_stateful_input(left, 0, follows_time, left_rules)
         self._right = self._as_stateful_input(right, 1, follows_time, right_rules)
 
     def _as_stateful_input(self, side: PlanInfo, at: int, follows_time: bool, rules: RowRules) -> PlanInfo:
+        """Return a side as a stateful input of the join, unless it already has keys of its own that the join can use.
+
+        Args:
+            side: properties of the side.
+            at: its position, 0 for left, 1 for right.
+            follows_time: whether a side has rules for completeness or lateness.
+            rules: the rules for its rows.
+        """
         if side.is_constant:
             return side
-        side = self._planner.whole(side)
+        side = self._planner.recomputable(side)
         # Without a key for any of the pairs, every pull would read all rows of both sides.
         if side.stateless_plan is None and (
             follows_time or not any(_key(side, pair[at], pair[2]) for pair in self._pairs)
         ):
-            side = self._planner.cut(side)
+            side = self._planner.as_fragment(side)
         if side.stateless_plan is None:
             return side
         return self._planner.stateful_input(side, [pair[at] for pair in self._pairs], rules)
 
     def _left_rules(self) -> RowRules:
-        """Return when left rows are due and may be dropped, and when new ones may have partners that were dropped."""
+        """Return when rows on the left are emitted unmatched, when they are dropped, and when new ones are late."""
         interval, times = self._interval, self._left_times
-        rules = RowRules(complete_when=_if_known(self._left_due))
+        rules = RowRules(complete_when=_as_rules(self._left_due))
         if interval is None or times is None:
             return rules
         drop_when = self._due_left()
-        if drop_when is not None and self._kind in _RIGHT_KEPT:
-            drop_when = _no_sooner(drop_when, self._due_right(), interval.greatest, less=True)
+        if drop_when is not None and self._kind in _RIGHT_PRESERVED:
+            drop_when = _delayed(drop_when, self._due_right(), interval.greatest, less=True)
         late_when = CompletenessRule(interval.left, times.watermark, inclusive=True)
-        return replace(rules, drop_when=_if_known(drop_when), late_when=(late_when,))
+        return replace(rules, drop_when=_as_rules(drop_when), late_when=(late_when,))
 
     def _right_rules(self) -> RowRules:
         """Return the same rules for rows on the right."""
         interval, times = self._interval, self._right_times
-        rules = RowRules(complete_when=_if_known(self._right_due))
+        rules = RowRules(complete_when=_as_rules(self._right_due))
         if interval is None or times is None:
             return rules
         drop_when = self._due_right()
-        if drop_when is not None and self._kind in (*_LEFT_KEPT, *_LEFT_ONLY):
-            drop_when = _no_sooner(drop_when, self._due_left(), interval.least)
+        if drop_when is not None and self._kind in (*_LEFT_PRESERVED, *_LEFT_ONLY):
+            drop_when = _delayed(drop_when, self._due_left(), interval.least)
         late_when = CompletenessRule(interval.right, times.watermark, inclusive=True)
-        return replace(rules, drop_when=_if_known(drop_when), late_when=(late_when,))
+        return replace(rules, drop_when=_as_rules(drop_when), late_when=(late_when,))
 
     def _due_left(self) -> CompletenessRule | None:
-        """Return when a row on the left can no longer find a partner."""
+        """Return when a row on the left can have no further matches; None if it always can."""
         interval, times = self._interval, self._right_times
         if interval is None or interval.greatest is None or times is None:
             return None
         return CompletenessRule(interval.left, ShiftedBy(times.watermark, -interval.greatest), inclusive=True)
 
     def _due_right(self) -> CompletenessRule | None:
+        """Return when a row on the right can have no further matches; None if it always can."""
         interval, times = self._interval, self._left_times
         if interval is None or interval.least is None or times is None:
             return None
@@ -179,10 +198,10 @@ class _Sides:
         """Return the properties of the join of the two sides."""
         left, right = self._left, self._right
         keys = []
-        for mine, other, is_null_safe in self._pairs:
-            one, two = _key(left, mine, is_null_safe), _key(right, other, is_null_safe)
-            if one is not None and two is not None:
-                keys.append(self._joined(one, two))
+        for left_value, right_value, is_null_safe in self._pairs:
+            left_key, right_key = _key(left, left_value, is_null_safe), _key(right, right_value, is_null_safe)
+            if left_key is not None and right_key is not None:
+                keys.append(self._joined_key(left_key, right_key))
         build: Build = self._build
         return PlanInfo(
             tuple(columns(self._plan)),
@@ -198,19 +217,19 @@ class _Sides:
     def _is_join_product(self) -> bool:
         return self._kind in ("Inner", "Cross") and self._left.is_join_product and self._right.is_join_product
 
-    def _joined(self, left: Key, right: Key) -> Key:
+    def _joined_key(self, left: Key, right: Key) -> Key:
         """Return a key of both sides as the result of the join shows it."""
-        if self._kind in _RIGHT_KEPT:
-            left = self._or_made(left)
+        if self._kind in _RIGHT_PRESERVED:
+            left = self._nullable(left)
         if self._kind in _LEFT_ONLY:
             right = Key(right.at)
-        elif self._kind in _LEFT_KEPT:
-            right = self._or_made(right)
+        elif self._kind in _LEFT_PRESERVED:
+            right = self._nullable(right)
         return Key(
             {**left.at, **right.at}, left.outputs | right.outputs, left.nullable_outputs | right.nullable_outputs
         )
 
-    def _or_made(self, key: Key) -> Key:
+    def _nullable(self, key: Key) -> Key:
         """Return the key of a side whose columns are NULL in the unmatched rows of the result."""
         return Key(key.at, Values(), null_of_nulls(key.outputs) | key.nullable_outputs)
 
@@ -222,8 +241,7 @@ class _Sides:
         if self._kind == "LeftAnti":
             joined = plan.withNewChildren(catalyst.seq([left, right]))
             return catalyst.filter(_completeness(self._left_due, inputs_at.clock), joined)
-        # No column of a side tells whether there was a partner: a partner may have NULL in all of them. Hence the
-        # marks.
+        # Marks tell whether a side matched: its own columns do not, since all of them may be NULL.
         marks = [catalyst.alias(catalyst.boolean(True), f"__odf_{side}") for side in ("left", "right")]
         marked = [
             catalyst.project([*side.columns, mark], built)
@@ -234,34 +252,34 @@ class _Sides:
             if complete_when is not None:
                 has_partner = catalyst.expression("IsNotNull", mark.toAttribute())
                 absent = catalyst.expression("IsNull", marks[0 if mark is marks[1] else 1].toAttribute())
-                kept = catalyst.expression(
+                is_emitted = catalyst.expression(
                     "Or", has_partner, catalyst.expression("Or", absent, complete_when.condition(inputs_at.clock))
                 )
-                joined = catalyst.filter(kept, joined)
+                joined = catalyst.filter(is_emitted, joined)
         return catalyst.project(self._columns(), joined)
 
     def _columns(self) -> list[Node]:
         return columns(self._plan)
 
     def _times(self) -> dict[int, TimeColumn]:
-        """Return the time columns that keep a watermark: their old times cannot come again with later partners."""
+        """Return the time columns that keep a watermark: later matches cannot bring their old times again."""
         if self._kind in _LEFT_ONLY and self._interval is None:
             return {}
         interval, left, right = self._interval, self._left_times, self._right_times
         if interval is None or left is None or right is None:
             return {}
-        found = {}
+        times = {}
         if interval.greatest is not None:
-            mine = LeastOf((left.watermark, ShiftedBy(right.watermark, -interval.greatest)))
-            found[column_id(interval.left)] = TimeColumn(mine)
+            left_watermark = LeastOf((left.watermark, ShiftedBy(right.watermark, -interval.greatest)))
+            times[column_id(interval.left)] = TimeColumn(left_watermark)
         if interval.least is not None:
-            other = LeastOf((right.watermark, ShiftedBy(left.watermark, interval.least)))
-            found[column_id(interval.right)] = TimeColumn(other)
-        if self._kind in _RIGHT_KEPT:
-            found.pop(column_id(interval.left), None)
-        if self._kind in (*_LEFT_KEPT, *_LEFT_ONLY):
-            found.pop(column_id(interval.right), None)
-        return found
+            right_watermark = LeastOf((right.watermark, ShiftedBy(left.watermark, interval.least)))
+            times[column_id(interval.right)] = TimeColumn(right_watermark)
+        if self._kind in _RIGHT_PRESERVED:
+            times.pop(column_id(interval.left), None)
+        if self._kind in (*_LEFT_PRESERVED, *_LEFT_ONLY):
+            times.pop(column_id(interval.right), None)
+        return times
 
     def _unique(self) -> frozenset[int] | None:
         left, right = self._left.unique, self._right.unique
@@ -272,7 +290,7 @@ class _Sides:
             for at in (0, 1)
         )
         if right is not None and right <= equal_right and self._kind in ("Inner", "LeftOuter"):
-            return left  # each row has at most one partner
+            return left  # each row has at most one match
         if left is not None and left <= equal_left and self._kind in ("Inner", "RightOuter"):
             return right
         if left is None or right is None:
@@ -295,23 +313,23 @@ class _Sides:
 
 
 def _key(side: PlanInfo, expression: Node, is_null_safe: bool) -> Key | None:
-    """Return the key of a side by which its rows find partners; NULLs count only if they match each other."""
+    """Return the key of a side by which its rows are matched; NULLs count only if they match each other."""
     return key_of(side, expression) if is_null_safe else key_unless_null(side, expression)
 
 
-def _if_known(rule: CompletenessRule | None) -> tuple[CompletenessRule, ...]:
+def _as_rules(rule: CompletenessRule | None) -> tuple[CompletenessRule, ...]:
     return () if rule is None else (rule,)
 
 
-def _no_sooner(
+def _delayed(
     drop_when: CompletenessRule, other: CompletenessRule | None, shift: int | None, *, less: bool = False
 ) -> CompletenessRule | None:
-    """Delay the dropping of rows until no row of the other side needs them to know that it has a partner.
+    """Delay the dropping of rows as long as waiting rows of the other side may have matched them.
 
     Args:
-        drop_when: when rows can have no further partners.
-        other: when rows of the other side can have no further partners; None if they never wait.
-        shift: by how much a row is at least later than its partners, or earlier; in microseconds.
+        drop_when: when rows can have no further matches.
+        other: when rows of the other side can have no further matches; None if they never wait.
+        shift: the least time by which a row is later than its matches, or earlier; in microseconds.
         less: whether it is earlier.
     """
     if other is None or shift is None:
@@ -321,41 +339,45 @@ def _no_sooner(
 
 
 def _completeness(complete_when: CompletenessRule | None, clock: Clock) -> Node:
+    """Return the condition that a row is complete; TRUE without a rule."""
     return clock.catalyst.boolean(True) if complete_when is None else complete_when.condition(clock)
 
 
 def _interval(planner: Planner, conjuncts: list[Node], left: PlanInfo, right: PlanInfo) -> _Interval | None:
     """Return the bounds that the join condition sets on right time minus left time, for one pair of time columns."""
-    found: _Interval | None = None
+    interval: _Interval | None = None
     for conjunct in conjuncts:
         for smaller, greater, _ in ordered_pairs(conjunct):
             bound = _bound(planner, smaller, greater, left, right)
             if bound is None:
                 continue
-            if found is None:
-                found = _Interval(bound.left, bound.right)
-            if (column_id(found.left), column_id(found.right)) != (column_id(bound.left), column_id(bound.right)):
+            if interval is None:
+                interval = _Interval(bound.left, bound.right)
+            if (column_id(interval.left), column_id(interval.right)) != (column_id(bound.left), column_id(bound.right)):
                 continue
             if bound.least is not None:
-                found.least = bound.least if found.least is None else max(found.least, bound.least)
+                interval.least = bound.least if interval.least is None else max(interval.least, bound.least)
             if bound.greatest is not None:
-                found.greatest = bound.greatest if found.greatest is None else min(found.greatest, bound.greatest)
-    return found
+                interval.greatest = (
+                    bound.greatest if interval.greatest is None else min(interval.greatest, bound.greatest)
+                )
+    return interval
 
 
 def _bound(planner: Planner, smaller: Node, greater: Node, left: PlanInfo, right: PlanInfo) -> _Interval | None:
+    """Return the bound that `smaller <= greater` sets, if it compares a time of each side; otherwise None."""
     read = columns_read(smaller), columns_read(greater)
     if len(read[0]) != 1 or len(read[1]) != 1:
         return None
-    (a,), (b,) = read
-    from_left = _has_time(left, a) and _has_time(right, b)
-    if not from_left and not (_has_time(right, a) and _has_time(left, b)):
+    (earlier,), (later,) = read
+    left_is_earlier = _has_time(left, earlier) and _has_time(right, later)
+    if not left_is_earlier and not (_has_time(right, earlier) and _has_time(left, later)):
         return None
-    shifts = shift_of(planner.catalyst, smaller, a), shift_of(planner.catalyst, greater, b)
+    shifts = shift_of(planner.catalyst, smaller, earlier), shift_of(planner.catalyst, greater, later)
     if shifts[0] is None or shifts[1] is None:
         return None
-    difference = shifts[0] - shifts[1]  # smaller time + its shift <= greater time + its shift
-    return _Interval(a, b, least=difference) if from_left else _Interval(b, a, greatest=-difference)
+    least = shifts[0] - shifts[1]  # earlier + its shift <= later + its shift, so this much lies between them
+    return _Interval(earlier, later, least=least) if left_is_earlier else _Interval(later, earlier, greatest=-least)
 
 
 def _has_time(side: PlanInfo, column: Node) -> bool:

@@ -81,14 +81,14 @@ class Planner:
         Args:
             catalyst: the session.
             source: the text of the step, for the places in errors.
-            sources: inputs and fragments so far; the walk adds the fragments that it cuts off.
-            fragments: fragments so far; what the walk cuts off is added.
+            sources: inputs and fragments so far; the walk adds those that it makes.
+            fragments: fragments so far; the walk adds those that it makes.
             operators: the planning functions of stateful operators, by name.
         """
         self.catalyst = catalyst
         self.source = source
         self._fragments, self._sources = fragments, sources
-        self.adds_up = True  # whether partial aggregates may replace the rows of groups
+        self.uses_partial_aggregates = True  # whether partial aggregates may replace the rows of groups
         self._num_inputs = len(sources) - len(fragments)
         self._operators = operators
         self._definitions: dict[int, Node] = {}
@@ -139,7 +139,7 @@ class Planner:
             case "Filter":
                 return self._filter(plan)
             case "Generate" | "Expand":
-                return self._made(plan)
+                return self._row_multiplying(plan)
             case "Union":
                 return self._union(plan)
             case "LocalRelation" | "Range" | "OneRowRelation":
@@ -179,7 +179,7 @@ class Planner:
         elif self._reads_fragment(info.stateless_plan):
             retention = Retention.ALL
         else:
-            retention = Retention.NOTHING if top_rows is None else Retention.BEST
+            retention = Retention.NOTHING if top_rows is None else Retention.TOP_ROWS
         stateful_input = StatefulInput(
             self._stateful_inputs,
             info.stateless_plan,
@@ -189,41 +189,41 @@ class Planner:
             retention,
             looked_up,
             groups=groups,
-            top_rows=top_rows if retention is Retention.BEST else None,
+            top_rows=top_rows if retention is Retention.TOP_ROWS else None,
         )
         self._stateful_inputs += 1
         if groups is None:
-            check_rows(info.columns, self._place, are_kept=stateful_input.retention is not Retention.NOTHING)
-        found = tuple(Key({stateful_input.number: at}, Values.of([key])) for at, key in enumerate(keys))
+            check_rows(info.columns, self._place, are_stored=stateful_input.retention is not Retention.NOTHING)
+        own_keys = tuple(Key({stateful_input.number: at}, Values.of([key])) for at, key in enumerate(keys))
         build = partial(rows_of, stateful_input)
-        made = replace(info, stateless_plan=None, build=build, join_product=build, validity={})
-        return replace(made, keys=found, stateful_inputs=(stateful_input,))
+        stateful = replace(info, stateless_plan=None, build=build, join_product=build, validity={})
+        return replace(stateful, keys=own_keys, stateful_inputs=(stateful_input,))
 
     def _reads_fragment(self, plan: Node) -> bool:
-        """Return whether a stateless plan reads the changes of a fragment, whose history is not at hand."""
+        """Return whether a stateless plan reads the changes of a fragment, of which there is no history to read."""
         return any(number >= self._num_inputs for number in sources_read(plan))
 
-    def cut(self, info: PlanInfo) -> PlanInfo:
-        """Make a stateful plan a fragment of its own; return the stateless plan that reads its changes."""
+    def as_fragment(self, info: PlanInfo) -> PlanInfo:
+        """Make a plan, unless it is stateless, a fragment; return the stateless plan that reads its changes."""
         if info.stateless_plan is not None:
             return info
-        check_rows(info.columns, self._place, are_kept=True)
+        check_rows(info.columns, self._place, are_stored=True)
         number = len(self._sources)
         self._fragments.append(fragment_of(info, number))
         self._sources.append(source_of(info))
         plan = self.catalyst.project(info.columns, source_plan(self.catalyst, info.columns, number))
         return replace(info, stateless_plan=plan, build=None, keys=(), stateful_inputs=(), validity={})
 
-    def whole(self, info: PlanInfo) -> PlanInfo:
-        """Return a plan whose full result every pull can recompute, for an operator that looks at several rows.
+    def recomputable(self, info: PlanInfo) -> PlanInfo:
+        """Return a plan whose earlier result every pull can recompute, for an operator that looks at several rows.
 
-        Stateful inputs that drop rows cannot recompute old results; such a plan becomes a fragment of its own.
+        Where stateful inputs drop rows, earlier results cannot be recomputed: the plan becomes a fragment of its own.
         """
         is_open = any(
             stateful_input.retention is Retention.OPEN or (stateful_input.groups and stateful_input.rules.only_complete)
             for stateful_input in info.stateful_inputs
         )
-        return self.cut(info) if is_open else info
+        return self.as_fragment(info) if is_open else info
 
     # --- Row by row ---
 
@@ -235,7 +235,7 @@ class Planner:
         child = self.info_of(plan.child())
         subqueries = self._subqueries(expressions)
         if subqueries:
-            child = self._with_subqueries(child, [found for _, found in subqueries])
+            child = self._with_subqueries(child, [subquery_info for _, subquery_info in subqueries])
         return self.projected(child, expressions, subqueries)
 
     def projected(self, child: PlanInfo, selected: Sequence[Node], subqueries: Subqueries = ()) -> PlanInfo:
@@ -259,9 +259,9 @@ class Planner:
                 times[column_id(column)] = time
         catalyst = self.catalyst
         if child.stateless_plan is not None:
-            valid = {new: known for old, known in child.validity.items() for new in passed.get(old, ())}
-            made = catalyst.project(selected, child.stateless_plan)
-            return PlanInfo(outputs, made, times=times, unique=unique, validity=valid)
+            validities = {new: validity for old, validity in child.validity.items() for new in passed.get(old, ())}
+            projection = catalyst.project(selected, child.stateless_plan)
+            return PlanInfo(outputs, projection, times=times, unique=unique, validity=validities)
 
         def build(inputs_at: InputsAt) -> Node:
             return catalyst.project(bound(catalyst, selected, subqueries, inputs_at), child.built(inputs_at))
@@ -269,6 +269,7 @@ class Planner:
         return child.over(build, columns=outputs, keys=keys, times=times, unique=unique)
 
     def _leaf(self, plan: Node, selected: list[Node], number: int) -> PlanInfo:
+        """Return the properties of a source, by its number."""
         outputs = tuple(column.toAttribute() for column in selected)
         source = self._sources[number]
         unique = frozenset(column_id(outputs[at]) for at in source.unique) if source.unique is not None else None
@@ -281,7 +282,7 @@ class Planner:
         child = self.info_of(plan.child())
         subqueries = self._subqueries([plan.condition()])
         if subqueries:
-            child = self._with_subqueries(child, [found for _, found in subqueries])
+            child = self._with_subqueries(child, [subquery_info for _, subquery_info in subqueries])
         if child.unique is not None:
             child = replace(child, unique=child.unique - fixed_columns(plan.condition(), self.row_numbers))
         if child.stateless_plan is not None:
@@ -293,22 +294,22 @@ class Planner:
 
         return child.over(build)
 
-    def _made(self, plan: Node) -> PlanInfo:
-        """Return the properties of Generate or Expand, which may make several rows of one."""
+    def _row_multiplying(self, plan: Node) -> PlanInfo:
+        """Return the properties of Generate or Expand, which may turn a row into several."""
         self.refuse_subqueries(plan)
         child = self.info_of(plan.child())
         outputs = tuple(columns(plan))
         passed = {key: [key] for key in unchanged_columns(plan)}
         times = {key: time for key, time in child.times.items() if key in passed}
-        valid = {key: known for key, known in child.validity.items() if key in passed}
+        validities = {key: validity for key, validity in child.validity.items() if key in passed}
         if operator_name(plan) == "Expand":
             times |= expanded_windows(self.catalyst, plan, child)
         seq = self.catalyst.seq
         keys = passed_keys(child.keys, passed)
-        made = replace(child, columns=outputs, keys=keys, times=times, unique=None, validity=valid)
+        above = replace(child, columns=outputs, keys=keys, times=times, unique=None, validity=validities)
         if child.stateless_plan is not None:
-            return replace(made, stateless_plan=plan.withNewChildren(seq([child.stateless_plan])))
-        return replace(made, build=lambda inputs_at: plan.withNewChildren(seq([child.built(inputs_at)])))
+            return replace(above, stateless_plan=plan.withNewChildren(seq([child.stateless_plan])))
+        return replace(above, build=lambda inputs_at: plan.withNewChildren(seq([child.built(inputs_at)])))
 
     def _union(self, plan: Node) -> PlanInfo:
         parts = [self.info_of(child) for child in children(plan)]
@@ -316,15 +317,16 @@ class Planner:
         self.row_numbers.difference_update(map(column_id, outputs))  # they have the ids of the first part's
         times = {}
         for at, column in enumerate(outputs):
-            found = [info.times.get(column_id(info.columns[at])) for info in parts]
-            known = [time for time in found if time is not None and not time.windows]
-            if known and len(known) == sum(not info.is_constant for info in parts):  # constants never come later
-                times[column_id(column)] = TimeColumn(LeastOf(tuple(time.watermark for time in known)))
+            part_times = [info.times.get(column_id(info.columns[at])) for info in parts]
+            watermarked = [time for time in part_times if time is not None and not time.windows]
+            num_growing = sum(not info.is_constant for info in parts)  # constants never come later
+            if watermarked and len(watermarked) == num_growing:
+                times[column_id(column)] = TimeColumn(LeastOf(tuple(time.watermark for time in watermarked)))
         seq = self.catalyst.seq
         if all(info.is_constant for info in parts):
             return constant(outputs, plan.withNewChildren(seq([info.built(None) for info in parts])))
         if all(info.stateless_plan is not None or info.is_constant for info in parts):
-            parts = [self.cut(info) for info in parts]
+            parts = [self.as_fragment(info) for info in parts]
             return PlanInfo(outputs, plan.withNewChildren(seq([info.stateless_plan for info in parts])), times=times)
         parts = [info if info.stateless_plan is None else self.stateful_input(info, info.columns) for info in parts]
         keys = []
@@ -352,25 +354,28 @@ class Planner:
     # --- Subqueries ---
 
     def _subqueries(self, expressions: Iterable[Node]) -> Subqueries:
-        found = []
+        """Return the subqueries in expressions, each with the properties of its plan; only scalar ones are allowed."""
+        subqueries = []
         for expression in expressions:
             for name, node in subtree(expression):
                 if name not in SUBQUERIES:
                     continue
                 if name != _SCALAR or items(node.children()):
                     raise misplaced_subquery(node, self.source)
-                info = self.whole(self.info_of(node.plan()))
-                found.append((node, info if info.stateless_plan is None else self.stateful_input(info, ())))
-        return tuple(found)
+                info = self.recomputable(self.info_of(node.plan()))
+                subqueries.append((node, info if info.stateless_plan is None else self.stateful_input(info, ())))
+        return tuple(subqueries)
 
     def _with_subqueries(self, child: PlanInfo, subqueries: Sequence[PlanInfo]) -> PlanInfo:
-        """Return a plan that is evaluated together with whole tables: every pull touches all keys."""
-        child = self.whole(child)
+        """Return a plan whose expressions read subqueries: every pull affects all keys."""
+        child = self.recomputable(child)
         info = child if child.stateless_plan is None else self.stateful_input(child, ())
         stateful_inputs = tuple(stateful_input for sub in subqueries for stateful_input in sub.stateful_inputs)
         requirements = tuple(requirement for sub in subqueries for requirement in sub.requirements)
-        mine = StateRequirement("recompute", "a subquery is compared with every row", "none; all rows are read again")
-        requirements = (*info.requirements, *requirements, mine)
+        own_requirement = StateRequirement(
+            "recompute", "a subquery is compared with every row", "none; all rows are read again"
+        )
+        requirements = (*info.requirements, *requirements, own_requirement)
         return replace(
             info,
             join_product=None,

@@ -1,4 +1,4 @@
-"""Operators that look at several rows at once, by name. A new kind of operator is a new module and a line here."""
+"""Registry of the planning functions of stateful operators, by Spark's name of the operator."""
 
 from __future__ import annotations
 

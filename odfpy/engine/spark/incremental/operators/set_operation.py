@@ -1,4 +1,4 @@
-"""EXCEPT and INTERSECT, which compare whole rows of two sides."""
+"""EXCEPT and INTERSECT, keyed by the columns of whole rows."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from odfpy.engine.spark.plan.times import LeastOf
 
 def set_operation(planner: Planner, plan: Node) -> PlanInfo:
     """Return the properties of EXCEPT or INTERSECT, with or without ALL."""
-    parts = [planner.whole(planner.info_of(child)) for child in children(plan)]
+    parts = [planner.recomputable(planner.info_of(child)) for child in children(plan)]
     parts = [info if info.stateless_plan is None else planner.stateful_input(info, info.columns) for info in parts]
     outputs = tuple(columns(plan))
     keys = []
@@ -20,10 +20,10 @@ def set_operation(planner: Planner, plan: Node) -> PlanInfo:
         key = united_key(parts, at, column)
         if key is not None:
             keys.append(key)
-        found = [info.times.get(column_id(info.columns[at])) for info in parts]
-        known = [time.watermark for time in found if time is not None and not time.windows]
-        if len(known) == len(parts):
-            times[column_id(column)] = TimeColumn(LeastOf(tuple(known)))
+        part_times = [info.times.get(column_id(info.columns[at])) for info in parts]
+        watermarks = [time.watermark for time in part_times if time is not None and not time.windows]
+        if len(watermarks) == len(parts):
+            times[column_id(column)] = TimeColumn(LeastOf(tuple(watermarks)))
     word = operator_name(plan).upper()
     requirement = StateRequirement("set operation", f"{word} compares whole rows", "the rows of both sides")
     return PlanInfo(

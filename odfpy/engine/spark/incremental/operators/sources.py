@@ -1,4 +1,4 @@
-"""Sources as queries see them: inputs, temporal tables, and the results of earlier fragments."""
+"""Sources in plans: inputs, temporal tables and the changelogs of earlier fragments, with what the planner needs."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from odfpy.engine.spark.incremental.properties.plan_info import PlanInfo, TimeColumn, Validity
-from odfpy.engine.spark.incremental.state.changes import same_nulls
+from odfpy.engine.spark.incremental.state.changes import with_identity_of
 from odfpy.engine.spark.incremental.state.source_rows import no_source_rows
 from odfpy.engine.spark.plan.catalyst import Catalyst, Node, column_id, columns
 from odfpy.engine.spark.plan.step import CARRIED_INPUT, CARRIED_OFFSET, CARRIED_OPERATION
@@ -19,7 +19,7 @@ class TableSource:
     Attributes:
         times: columns that have times, by position.
         unique: positions of the columns that identify a row.
-        validity: columns that tell when a row is valid, by position.
+        validity: the columns `valid_from` and `valid_to` of a temporal table, by position.
     """
 
     times: Mapping[int, TimeColumn]
@@ -45,7 +45,7 @@ def source_plan(catalyst: Catalyst, outputs: Sequence[Node], number: int) -> Nod
     """
     empty = no_source_rows(catalyst, outputs)
     inner = columns(empty)
-    named = [same_nulls(catalyst, below, column) for below, column in zip(inner, outputs, strict=False)]
+    named = [with_identity_of(catalyst, below, column) for below, column in zip(inner, outputs, strict=False)]
     carried = [
         catalyst.alias(catalyst.integer(number), CARRIED_INPUT),
         catalyst.alias(inner[-2], CARRIED_OFFSET),

@@ -78,49 +78,53 @@ def steps_of(
     """
     names = [table.name for table in tables]
     check_aliases(transform.steps, names)
-    known = _Known(catalyst, declared_tables(transform.temporal_tables or (), names, transform.steps), len(tables))
-    parts = [_input(catalyst, table, number) for number, table in enumerate(tables)]
-    known.sources += [_source_of_input(table, number) for number, table in enumerate(tables)]
-    for table, info in zip(tables, parts, strict=True):
-        known.name(table.name, info, table.vocab.event_time_column)
+    scope = _Scope(catalyst, declared_tables(transform.temporal_tables or (), names, transform.steps), len(tables))
+    inputs = [_input(catalyst, table, number) for number, table in enumerate(tables)]
+    scope.sources += [_source_of_input(table, number) for number, table in enumerate(tables)]
+    for table, info in zip(tables, inputs, strict=True):
+        scope.name(table.name, info, table.vocab.event_time_column)
     hidden = {name for table in tables for name in table.vocab.changelog_columns}
-    found: list[StepPart] = []
+    parts: list[StepPart] = []
     for text, query in zip(step_texts(transform), transform.steps, strict=True):
         with explain_hidden_columns(hidden), spark_errors([text]):
-            step = analyzed_step(catalyst, query.alias, text, known.names)
+            step = analyzed_step(catalyst, query.alias, text, scope.names)
             is_last = query is transform.steps[-1]
             check_step(catalyst, step, is_last=is_last)
-            planner = Planner(catalyst, text, known.sources, known.fragments, OPERATORS)
-            # `LATE(only)` may retract a row that was never counted here. That shows only among rows; a sum would become
-            # too small.
-            planner.adds_up = Late.ONLY not in policy.inputs
+            planner = Planner(catalyst, text, scope.sources, scope.fragments, OPERATORS)
+            # `LATE(only)` may retract a row that this query has never counted. Among rows, such a retraction is
+            # ignored; a sum would become too small.
+            planner.uses_partial_aggregates = Late.ONLY not in policy.inputs
             plan = in_normal_form(catalyst, without_inner_queries(catalyst, step.plan))
             info = planner.start(with_joined_conditions(catalyst, plan))
             if is_last and info.unique == frozenset():
-                info = _while_it_has_a_time(catalyst, info, event_time)
-            found.append(StepPart(step, info))
+                info = _only_with_event_time(catalyst, info, event_time)
+            parts.append(StepPart(step, info))
             if info.is_constant and not is_last:
                 catalyst.name_view(str(query.alias), info.built(None))
-                known.names.append(str(query.alias))
+                scope.names.append(str(query.alias))
                 continue
             if info.stateless_plan is None:
                 if not is_last:
-                    check_rows(info.columns, partial(_place_of, step), are_kept=True)
-                info = known.add(info, fragment_of(info, len(known.sources), query.alias), source_of(info))
+                    check_rows(info.columns, partial(_place_of, step), are_stored=True)
+                info = scope.add(info, fragment_of(info, len(scope.sources), query.alias), source_of(info))
             if not is_last and query.alias is not None:
-                known.name(query.alias, info, event_time)
-    if not _reads_input(found[-1].info, known):
-        raise not_of_inputs(found[-1].step)
-    return Steps(tuple(found), tuple(known.fragments))
+                scope.name(query.alias, info, event_time)
+    if not _reads_input(parts[-1].info, scope):
+        raise not_of_inputs(parts[-1].step)
+    return Steps(tuple(parts), tuple(scope.fragments))
 
 
 @dataclass(slots=True)
-class _Known:
-    """The names that queries of a transform can use so far, and the fragments that make them.
+class _Scope:
+    """The names that the next query of a transform can use, and the fragments that compute them.
 
     Attributes:
+        catalyst: the session.
         temporal: temporal tables by name.
-        num_inputs: how many of the sources are inputs.
+        num_inputs: number of inputs, which are the first sources.
+        sources: inputs and fragments so far, by number.
+        fragments: fragments so far.
+        names: the names.
     """
 
     catalyst: Catalyst
@@ -131,7 +135,13 @@ class _Known:
     names: list[str] = field(default_factory=list)
 
     def name(self, name: str, info: PlanInfo, event_time: str) -> None:
-        """Register a stateless plan as a view; if it is declared as a temporal table, the view has its versions."""
+        """Register a stateless plan as a view, or its versions, if it is declared as a temporal table.
+
+        Args:
+            name: name of the input or step.
+            info: properties of the stateless plan.
+            event_time: name of the column with its event time.
+        """
         if name in self.temporal:
             number = len(self.sources)
             table = temporal_table(self.catalyst, self.temporal[name], info, event_time, number, self.num_inputs)
@@ -140,7 +150,13 @@ class _Known:
         self.names.append(name)
 
     def add(self, info: PlanInfo, fragment: Fragment, source: TableSource) -> PlanInfo:
-        """Register a fragment, and return a stateless plan that reads its changes."""
+        """Register a fragment, and return the properties of the stateless plan that reads its changes.
+
+        Args:
+            info: properties of the plan of the fragment.
+            fragment: the fragment.
+            source: its properties as a source.
+        """
         number = len(self.sources)
         self.fragments.append(fragment)
         self.sources.append(source)
@@ -148,8 +164,8 @@ class _Known:
         return replace(info, stateless_plan=plan, build=None, keys=(), stateful_inputs=())
 
 
-def _while_it_has_a_time(catalyst: Catalyst, info: PlanInfo, event_time: str) -> PlanInfo:
-    """Drop a single-row result that has no event time yet: over no rows, SQL still returns one row of NULLs."""
+def _only_with_event_time(catalyst: Catalyst, info: PlanInfo, event_time: str) -> PlanInfo:
+    """Drop a single-row result without an event time: an aggregate over no rows still returns one row of NULLs."""
     column = next((column for column in info.columns if column.name() == event_time), None)
     if column is None:
         return info
@@ -161,12 +177,12 @@ def _while_it_has_a_time(catalyst: Catalyst, info: PlanInfo, event_time: str) ->
 
 def _place_of(step: Step, column: Node) -> str:
     """Return where in the query a result column of a step is computed."""
-    made = (node for operator in step.operators for name, node in operator.expressions if name == "Alias")
-    found = next((node for node in made if column_id(node) == column_id(column)), None)
-    return step.source.whole() if found is None else place(found, step.source)
+    aliases = (node for operator in step.operators for name, node in operator.expressions if name == "Alias")
+    alias = next((node for node in aliases if column_id(node) == column_id(column)), None)
+    return step.source.whole() if alias is None else place(alias, step.source)
 
 
-def _reads_input(info: PlanInfo, known: _Known) -> bool:
+def _reads_input(info: PlanInfo, scope: _Scope) -> bool:
     """Return whether a plan reads an input, directly or through fragments."""
     plans = (
         [stateful_input.plan for stateful_input in info.stateful_inputs]
@@ -174,20 +190,24 @@ def _reads_input(info: PlanInfo, known: _Known) -> bool:
         else [info.stateless_plan]
     )
     read = {number for plan in plans for number in sources_read(plan)}
-    below = (fragment.info for fragment in known.fragments if fragment.source in read)
-    return any(number < known.num_inputs for number in read) or any(_reads_input(one, known) for one in below)
+    below = (fragment.info for fragment in scope.fragments if fragment.source in read)
+    return any(number < scope.num_inputs for number in read) or any(
+        _reads_input(fragment_info, scope) for fragment_info in below
+    )
 
 
 def _input(catalyst: Catalyst, table: Table, number: int) -> PlanInfo:
     """Return the properties of an input with its data columns only: state has no offsets or operation types."""
     schema = table.schema()
     empty = columns(catalyst.empty(spark_schema(schema, table.name)))
-    seen = []
+    visible = []
     for at in visible_columns(schema, table.vocab):
         column = empty[at]
-        seen.append(column if schema.field(at).nullable else catalyst.alias(catalyst.never_null(column), column.name()))
-    plan = source_plan(catalyst, [column.toAttribute() for column in seen], number)
-    outputs = tuple(columns(plan)[: len(seen)])
+        if not schema.field(at).nullable:
+            column = catalyst.alias(catalyst.never_null(column), column.name())
+        visible.append(column)
+    plan = source_plan(catalyst, [column.toAttribute() for column in visible], number)
+    outputs = tuple(columns(plan)[: len(visible)])
     time = next(column for column in outputs if column.name() == table.vocab.event_time_column)
     return PlanInfo(
         outputs, catalyst.project(outputs, plan), times={column_id(time): TimeColumn(SourceWatermark(number))}
@@ -195,6 +215,7 @@ def _input(catalyst: Catalyst, table: Table, number: int) -> PlanInfo:
 
 
 def _source_of_input(table: Table, number: int) -> TableSource:
+    """Return the properties of an input as a source: its event time, and its primary key."""
     names = [table.schema().names[at] for at in visible_columns(table.schema(), table.vocab)]
     time = {names.index(table.vocab.event_time_column): TimeColumn(SourceWatermark(number))}
     if table.primary_key is None or not set(table.primary_key) <= set(names):

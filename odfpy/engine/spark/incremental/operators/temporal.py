@@ -1,34 +1,34 @@
-"""Temporal tables: an input, or an earlier step, seen as versions that are each valid for some time.
+"""Temporal tables: an input or an earlier step as versions by primary key, each valid for an interval of event time.
 
-Queries see the data columns and two more, `valid_from` and `valid_to`, both TIMESTAMP, the second exclusive; `valid_to`
-is 9999-12-31T23:59:59.999Z while a version is in force. At any time, a primary key has at most one version.
+Queries see the data columns and two more, `valid_from` (inclusive) and `valid_to` (exclusive), both TIMESTAMP. A
+version without an end has the `valid_to` 9999-12-31T23:59:59.999Z. At any time, a primary key has at most one version.
 
 How a row of the changelog affects the versions of its key:
 
-| row | what it does |
+| row | effect |
 |---|---|
-| `+A` | a version begins at its event time; the one in force then ends there |
+| `+A` | a version begins at its event time, and ends the version that was valid then |
 | `-C` `+C`, the second later | an update: a version begins at the event time of `+C` |
-| `-C` `+C`, the second not later | a correction: the new row takes the place of the old one |
-| `-R` at another event time than that of its row | the version in force ends at that time |
-| `-R` at the event time of its row, where the key has other rows | that row was wrong, as if it had never come |
-| `-R` at the event time of its row, which was all there was | the key has gone: its last version ends, see below |
+| `-C` `+C`, the second not later | a correction: the new row replaces the old one |
+| `-R` at another event time than that of its row | the version that is valid then ends at that time |
+| `-R` at the event time of its row, where the key has other rows | a correction: the row counts as never added |
+| `-R` at the event time of its row, the only one of its key | a deletion of the key: its version ends, see below |
 
 Two versions of one key cannot begin at the same time: the last row wins. A `-C` whose `+C` a query has filtered out, or
 moved to another key, counts as a `-R`.
 
-The merge strategies Snapshot and UpsertStream retract a key with the row that it had, event time included, so that the
-changelog does not state when the key ended. It was known by the commit: so the version ends at the greatest event time
-that came with the commit or, if that is not later than all earlier ones, a millisecond after the greatest earlier event
-time. If the key comes back with an event time before that, it counts as never ended. Ledgers and append streams consist
-of `+A` only; a ChangelogStream states itself what its rows mean.
+The merge strategies Snapshot and UpsertStream retract a key with the row that it had, event time included: the
+changelog does not state when the key ended. The version then ends at the greatest event time of the commit that
+retracts the key. If that is not later than all earlier event times, it ends a millisecond after the greatest of them.
+If the key comes back with an earlier event time, it counts as never ended. Ledgers and append streams consist of `+A`
+only; a ChangelogStream states itself what its rows mean.
 
-A stateful step (a GROUP BY, a join...) has no changelog that is the same however input is cut into pulls. There, each
-row of its current result begins a version; of several at one time, the greatest by all columns wins.
+The changelog of a stateful step (a GROUP BY, a join...) depends on how inputs are divided into pulls. So each row of
+its current result begins a version; of several at one time, the greatest by all columns wins.
 
-Of an append-only log, state consists of the last row of each key that the watermark has passed, and all rows after the
-watermark: no other row matters for rows that come on time. When a row comes late, or is retracted, the whole log is
-read; from its first retraction or correction on, all of it is stored. Joins store less: see `as_of`.
+Of an append-only log, the state consists of the last row of each key up to the watermark, and all rows after the
+watermark: rows that come on time need no others. When a row comes late or is retracted, the whole log is read; from the
+first retraction or correction on, all of it is stored. Joins store less: see `as_of`.
 """
 
 from __future__ import annotations
@@ -91,23 +91,23 @@ def declared_tables(
     Raises:
         InvalidQuery: one has no key, or the name is not that of one input or earlier step.
     """
-    known = [*inputs, *(step.alias for step in steps[:-1] if step.alias is not None)]
-    found: dict[str, TemporalTable] = {}
+    readable_names = [*inputs, *(step.alias for step in steps[:-1] if step.alias is not None)]
+    by_name: dict[str, TemporalTable] = {}
     for table in tables:
-        if table.name not in known:
+        if table.name not in readable_names:
             raise InvalidQuery(
                 f"The temporal table `{table.name}` is neither an input nor an earlier step",
-                hint=f"There are: {', '.join(f'`{name}`' for name in known)}.",
+                hint=f"There are: {', '.join(f'`{name}`' for name in readable_names)}.",
             )
-        if table.name in found:
+        if table.name in by_name:
             raise InvalidQuery(f"The temporal table `{table.name}` is declared twice", hint="Once is enough.")
         if not table.primary_key:
             raise InvalidQuery(
                 f"The temporal table `{table.name}` has no primary key",
                 hint="`primaryKey` lists the columns that identify what a row is a version of.",
             )
-        found[table.name] = table
-    return found
+        by_name[table.name] = table
+    return by_name
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,18 +137,24 @@ def temporal_table(
     keys = _keys(table, info, event_time)
     time = next(column for column in info.columns if column.name() == event_time)
     is_log = all(source < num_inputs for source in sources_read(info.stateless_plan))
-    kept = (*info.columns, *marks(catalyst)) if is_log else info.columns
-    known = info.times.get(column_id(time))
-    latest = (
-        partial(_latest, kept, keys, known.watermark)
-        if is_log and known and type(known.watermark) is SourceWatermark
+    stored_columns = (*info.columns, *marks(catalyst)) if is_log else info.columns
+    time_column = info.times.get(column_id(time))
+    retained = (
+        partial(_retained_rows, stored_columns, keys, time_column.watermark)
+        if is_log and time_column and type(time_column.watermark) is SourceWatermark
         else None
     )
     stateful_input = StatefulInput(
-        0, info.stateless_plan, kept, keys, retention=Retention.ALL, log=time if is_log else None, top_rows=latest
+        0,
+        info.stateless_plan,
+        stored_columns,
+        keys,
+        retention=Retention.ALL,
+        log=time if is_log else None,
+        top_rows=retained,
     )
     outputs = _outputs(catalyst, info)
-    made = PlanInfo(
+    versions = PlanInfo(
         outputs,
         build=lambda inputs_at: _build(inputs_at, stateful_input, outputs, time),
         keys=tuple(Key({0: at}, Values.of([key])) for at, key in enumerate(keys)),
@@ -156,26 +162,34 @@ def temporal_table(
         unique=frozenset(column_id(column) for column in (*keys, outputs[-2])),
         requirements=(requirement_of(table),),
     )
-    return Versions(fragment_of(made, number, table.name), _source(table, info, outputs, time))
+    return Versions(fragment_of(versions, number, table.name), _source(table, info, outputs, time))
 
 
-def _latest(
-    kept: tuple[Node, ...], keys: tuple[Node, ...], watermark: DerivedWatermark, rows: Node, clock: Clock
+def _retained_rows(
+    stored_columns: tuple[Node, ...], keys: tuple[Node, ...], watermark: DerivedWatermark, rows: Node, clock: Clock
 ) -> Node:
-    """Retain, of an append-only log, the last row of each key up to the watermark, and all rows after it."""
+    """Return the rows of an append-only log to store: the last of each key up to the watermark, and all later ones.
+
+    Args:
+        stored_columns: the columns of the log, marks last.
+        keys: the columns of the primary key.
+        watermark: the watermark of the event time.
+        rows: the rows.
+        clock: the watermarks of the sources.
+    """
     catalyst, limit = clock.catalyst, watermark.at(clock)
     if limit is None:
         return rows
-    ids = [column_id(column) for column in kept]
-    data = [f"c{at}" for at in range(len(kept) - len(MARKS))]
+    ids = [column_id(column) for column in stored_columns]
+    data = [f"c{at}" for at in range(len(stored_columns) - len(MARKS))]
     by = [data[ids.index(column_id(key))] for key in keys]
-    found = columns(rows)
-    time = found[len(data) + MARKS.index(LOG_TIME)]
+    log_columns = columns(rows)
+    time = log_columns[len(data) + MARKS.index(LOG_TIME)]
     is_past = catalyst.expression("LessThanOrEqual", time, catalyst.time(limit, time))
-    marked = catalyst.project([*found, catalyst.alias(is_past, _IS_PAST)], rows)
+    marked = catalyst.project([*log_columns, catalyst.alias(is_past, _IS_PAST)], rows)
     names = [*data, *MARKS, _IS_PAST]
     query = partial(_last_of_each, keys=by, data=data)
-    return renamed(catalyst, _TEMPLATES.over(catalyst, marked, ("latest", *by), query, names=names), kept)
+    return renamed(catalyst, _TEMPLATES.over(catalyst, marked, ("latest", *by), query, names=names), stored_columns)
 
 
 def _last_of_each(rows: DataFrame, keys: Sequence[str], data: Sequence[str]) -> DataFrame:
@@ -184,8 +198,8 @@ def _last_of_each(rows: DataFrame, keys: Sequence[str], data: Sequence[str]) -> 
     order = [functions.col(name).desc() for name in (LOG_TIME, *ORDER)]
     order += [sortable(rows, name).desc() for name in data]
     place = functions.row_number().over(Window.partitionBy(*keys, _IS_PAST).orderBy(*order))
-    found = rows.withColumn("place", place).where(~functions.col(_IS_PAST) | (functions.col("place") == 1))
-    return found.drop("place", _IS_PAST)
+    retained = rows.withColumn("place", place).where(~functions.col(_IS_PAST) | (functions.col("place") == 1))
+    return retained.drop("place", _IS_PAST)
 
 
 def requirement_of(table: TemporalTable) -> StateRequirement:
@@ -195,6 +209,7 @@ def requirement_of(table: TemporalTable) -> StateRequirement:
 
 
 def _keys(table: TemporalTable, info: PlanInfo, event_time: str) -> tuple[Node, ...]:
+    """Return the columns of the primary key; raises `InvalidQuery` if the plan cannot be a temporal table."""
     by_name = {str(column.name()): column for column in info.columns}
     for name in (VALID_FROM, VALID_TO):
         if name in by_name:
@@ -224,11 +239,12 @@ def _keys(table: TemporalTable, info: PlanInfo, event_time: str) -> tuple[Node, 
                 f"{by_name[name].dataType().sql()}, and rows cannot be looked up by it",
                 hint="Convert it to a text or a number in an earlier step.",
             )
-    check_rows(info.columns, lambda _: f" (in the temporal table `{table.name}`)", are_kept=True)
+    check_rows(info.columns, lambda _: f" (in the temporal table `{table.name}`)", are_stored=True)
     return tuple(by_name[name] for name in table.primary_key)
 
 
 def _outputs(catalyst: Catalyst, info: PlanInfo) -> tuple[Node, ...]:
+    """Return the columns of a temporal table: those of the plan, `valid_from` and `valid_to`."""
     from pyspark.sql.types import StructField, StructType, TimestampType
 
     fields = [StructField(name, TimestampType(), nullable=False) for name in (VALID_FROM, VALID_TO)]
@@ -236,22 +252,24 @@ def _outputs(catalyst: Catalyst, info: PlanInfo) -> tuple[Node, ...]:
 
 
 def _source(table: TemporalTable, info: PlanInfo, outputs: Sequence[Node], time: Node) -> TableSource:
+    """Return the properties of a temporal table as a source; raises `InvalidQuery` if its time has no watermark."""
     positions = {column_id(column): at for at, column in enumerate(outputs)}
     begin, end = len(outputs) - 2, len(outputs) - 1
     by_name = {str(column.name()): at for at, column in enumerate(info.columns)}
     unique = frozenset([*(by_name[name] for name in table.primary_key), begin])
-    known = info.times.get(column_id(outputs[positions[column_id(time)]]))
-    if known is None or known.windows:
+    time_column = info.times.get(column_id(outputs[positions[column_id(time)]]))
+    if time_column is None or time_column.windows:
         raise InvalidQuery(
             f"The event time of the temporal table `{table.name}` has no watermark",
             hint="Queries could never know which version is in force: pass on the event time of an input.",
         )
-    watermark = known.watermark
-    validity = {begin: Validity(False, watermark), end: Validity(True, watermark)}
+    watermark = time_column.watermark
+    validity = {begin: Validity(is_end=False, watermark=watermark), end: Validity(is_end=True, watermark=watermark)}
     return TableSource({end: TimeColumn(watermark)}, unique, validity)
 
 
 def _build(inputs_at: InputsAt, stateful_input: StatefulInput, outputs: Sequence[Node], time: Node) -> Node:
+    """Return the versions at one moment, from a log or from the result of a stateful step."""
     catalyst = inputs_at.clock.catalyst
     ids = [column_id(column) for column in stateful_input.columns]
     data = [f"c{at}" for at in range(len(outputs) - 2)]

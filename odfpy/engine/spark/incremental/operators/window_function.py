@@ -18,30 +18,30 @@ from odfpy.engine.spark.plan.times import Clock
 from odfpy.errors import UnsupportedQuery
 
 RUNNING: Final = "window function"
-_PLACES: Final = ("RowNumber", "Rank", "DenseRank")
-"""Functions that depend only on the rows before a row, and whose least values belong to the first rows."""
+_RANKS: Final = ("RowNumber", "Rank", "DenseRank")
+"""Ranking functions: they depend only on preceding rows, and the first rows of a partition have the least values."""
 
 _LIMITS: Final = ("GlobalLimit", "LocalLimit", "Offset")
 
 
 def window(planner: Planner, plan: Node) -> PlanInfo:
     """Return the properties of a window operator, which is evaluated per partition of its PARTITION BY."""
-    made = [item for item in items(plan.windowExpressions()) if expression_name(item) == "Alias"]
-    if len(made) < plan.windowExpressions().size():  # Spark repeats columns here when it makes a join of LATERAL
+    functions = [item for item in items(plan.windowExpressions()) if expression_name(item) == "Alias"]
+    if len(functions) < plan.windowExpressions().size():  # Spark repeats columns here when it makes a join of LATERAL
         order = items(plan.orderSpec())
-        plan = Builder(planner.catalyst).window(made, items(plan.partitionSpec()), order, plan.child())
+        plan = Builder(planner.catalyst).window(functions, items(plan.partitionSpec()), order, plan.child())
     if plan.orderSpec().isEmpty() and _numbers_rows(plan):
         raise unordered_limit(plan, planner.source)
-    child = planner.whole(planner.info_of(plan.child()))
+    child = planner.recomputable(planner.info_of(plan.child()))
     partition = items(plan.partitionSpec())
     if child.stateless_plan is None:
-        keys = tuple(key for key in child.keys if any(key.outputs.has(one) for one in partition))
-        child = replace(child, keys=keys) if keys else planner.cut(child)
+        keys = tuple(key for key in child.keys if any(key.outputs.has(column) for column in partition))
+        child = replace(child, keys=keys) if keys else planner.as_fragment(child)
     first = None
     if child.stateless_plan is not None:
-        first = _first(planner, plan)
+        first = _top_rows(planner, plan)
         child = planner.stateful_input(child, partition, top_rows=first)
-    by = ", ".join(str(one.sql()) for one in partition) or "nothing: all rows are one partition"
+    by = ", ".join(str(column.sql()) for column in partition) or "nothing: all rows are one partition"
     state = "the rows of all partitions" if first is None else "the first rows of all partitions"
     requirement = StateRequirement(RUNNING, f"window functions over PARTITION BY {by}", state)
     return replace(
@@ -49,27 +49,28 @@ def window(planner: Planner, plan: Node) -> PlanInfo:
         columns=tuple(columns(plan)),
         build=lambda inputs_at: _ordered(planner, plan, child.built(inputs_at)),
         times=_final_times(plan, child),
-        unique=_numbered(planner, plan, partition) or child.unique,
+        unique=_numbered_key(planner, plan, partition) or child.unique,
         requirements=(*child.requirements, requirement),
     )
 
 
 def _numbers_rows(plan: Node) -> bool:
-    """Return whether ROW_NUMBER is among the functions.
-
-    Spark adds it without an order for a LIMIT in LATERAL; that is refused.
-    """
+    """Return whether ROW_NUMBER is among the functions; without an order, Spark adds it for a LIMIT in LATERAL."""
     return any(
         expression_name(item.child().windowFunction()) == "RowNumber" for item in items(plan.windowExpressions())
     )
 
 
-def _first(planner: Planner, plan: Node) -> TopRows | None:
+def _top_rows(planner: Planner, plan: Node) -> TopRows | None:
     """Return a filter for the first rows of each partition, if the query only asks for rows by their rank."""
-    made = items(plan.windowExpressions())
-    if any(expression_name(one.child().windowFunction()) not in _PLACES for one in made):
+    functions = items(plan.windowExpressions())
+    if any(expression_name(function.child().windowFunction()) not in _RANKS for function in functions):
         return None
-    limits = [(one, planner.used.limits[column_id(one)]) for one in made if column_id(one) in planner.used.limits]
+    limits = [
+        (function, planner.used.limits[column_id(function)])
+        for function in functions
+        if column_id(function) in planner.used.limits
+    ]
     if not limits:
         return None
     catalyst, (place, limit) = planner.catalyst, limits[0]
@@ -82,12 +83,13 @@ def _first(planner: Planner, plan: Node) -> TopRows | None:
 
 
 def _ordered(planner: Planner, plan: Node, rows: Node) -> Node:
-    with _placed(planner, plan):
+    """Return the window operator over some rows, with a total order of the rows."""
+    with _query_position(planner, plan):
         return ordered_window(planner.catalyst, plan.withNewChildren(planner.catalyst.seq([rows])))
 
 
 @contextmanager
-def _placed(planner: Planner, plan: Node) -> Iterator[None]:
+def _query_position(planner: Planner, plan: Node) -> Iterator[None]:
     """Add the place in the query text to the error for rows that cannot be sorted deterministically."""
     try:
         yield
@@ -96,16 +98,16 @@ def _placed(planner: Planner, plan: Node) -> Iterator[None]:
 
 
 def _final_times(plan: Node, child: PlanInfo) -> dict[int, TimeColumn]:
-    """Return the ordering time if no later row changes the value of an earlier one.
+    """Return the times of the result: the ordering time, if no later row changes the value of an earlier one.
 
-    Any other function retracts rows with old times, so that no watermark holds for its result.
+    Other functions retract rows with old times, so that no watermark holds for their results.
     """
     order = items(plan.orderSpec())
     if not order or "DESC" in order[0].direction().sql() or expression_name(order[0].child()) != "AttributeReference":
         return {}
     first = column_id(order[0].child())
     time = child.times.get(first)
-    if time is None or not all(_looks_back(made.child()) for made in items(plan.windowExpressions())):
+    if time is None or not all(_looks_back(function.child()) for function in items(plan.windowExpressions())):
         return {}
     return {first: time}
 
@@ -124,17 +126,17 @@ def _looks_back(window: Node) -> bool:
     return False
 
 
-def _numbered(planner: Planner, plan: Node, partition: list[Node]) -> frozenset[int] | None:
+def _numbered_key(planner: Planner, plan: Node, partition: list[Node]) -> frozenset[int] | None:
     """Return the columns that identify a row: those of PARTITION BY and the row number within the partition."""
     numbers = [
-        column_id(made)
-        for made in items(plan.windowExpressions())
-        if expression_name(made) == "Alias" and expression_name(made.child().children().apply(0)) == "RowNumber"
+        column_id(function)
+        for function in items(plan.windowExpressions())
+        if expression_name(function) == "Alias" and expression_name(function.child().children().apply(0)) == "RowNumber"
     ]
     planner.row_numbers.update(numbers)
-    if not numbers or any(expression_name(one) != "AttributeReference" for one in partition):
+    if not numbers or any(expression_name(column) != "AttributeReference" for column in partition):
         return None
-    return frozenset([numbers[0], *(column_id(one) for one in partition)])
+    return frozenset([numbers[0], *(column_id(column) for column in partition)])
 
 
 def limit(planner: Planner, plan: Node) -> PlanInfo:
@@ -142,8 +144,8 @@ def limit(planner: Planner, plan: Node) -> PlanInfo:
     below, operators = plan, []
     while operator_name(below) != "Sort":
         if operator_name(below) in (*_LIMITS, "Project"):
-            operators.append(below)  # a projection only removes columns that are used for sorting
-        below = below.child()  # the other operators only rename columns
+            operators.append(below)  # a projection here only removes columns that rows are sorted by
+        below = below.child()  # other operators only rename columns
     planner.refuse_subqueries(below)
     limits = [operator for operator in operators if operator_name(operator) in _LIMITS]
     is_top = not any(operator_name(operator) == "Offset" for operator in limits)
@@ -153,11 +155,11 @@ def limit(planner: Planner, plan: Node) -> PlanInfo:
         node = below.withNewChildren(seq([rows]))
         for operator in reversed(over):
             node = operator.withNewChildren(seq([node]))
-        with _placed(planner, plan):
+        with _query_position(planner, plan):
             return ordered_limit(planner.catalyst, node)
 
     top_rows = (lambda rows, _: first(rows, limits)) if is_top else None
-    child = planner.stateful_input(planner.cut(planner.info_of(below.child())), (), top_rows=top_rows)
+    child = planner.stateful_input(planner.as_fragment(planner.info_of(below.child())), (), top_rows=top_rows)
     state = "the first rows" if is_top else "all rows"
     requirement = StateRequirement("top-N", "ORDER BY with LIMIT looks at all rows", state)
     outputs = tuple(columns(plan))

@@ -45,11 +45,11 @@ class Uses:
 def uses_of(plan: Node) -> Uses:
     """Return how an analyzed query uses its columns."""
     plans = list(nested_queries(plan))
-    nodes = [found.node for one in plans for found in operators(one)]
+    nodes = [operator.node for query in plans for operator in operators(query)]
     definitions = {
         item.id(): item.child() for node in nodes if operator_name(node) == "WithCTE" for item in items(node.cteDefs())
     }
-    used = {column_id(column) for one in plans for column in columns(one)}
+    used = {column_id(column) for query in plans for column in columns(query)}
     compared: Counter[int] = Counter()
     for node in nodes:
         if operator_name(node) == "Join" and node.condition().isDefined():
@@ -61,20 +61,20 @@ def uses_of(plan: Node) -> Uses:
         before = len(used)
         for node in nodes:
             used |= _needed(node, used, definitions)
-    return Uses(frozenset(used), compared, {key: limit for one in plans for key, limit in _limits(one, {})})
+    return Uses(frozenset(used), compared, {key: limit for query in plans for key, limit in _limits(query, {})})
 
 
-def _limits(plan: Node, known: Mapping[int, int]) -> Iterator[tuple[int, int]]:
+def _limits(plan: Node, limits: Mapping[int, int]) -> Iterator[tuple[int, int]]:
     """Yield columns of window functions with their greatest values, if only a filter directly above reads them."""
     below: dict[int, int] = {}
     match operator_name(plan):
         case "SubqueryAlias" | "View" | "expressions.PipeOperator":
-            below = dict(known)
+            below = dict(limits)
         case "Project":
             same = renames(selected(plan))
-            below = {same.get(key, key): limit for key, limit in known.items()}
+            below = {same.get(key, key): limit for key, limit in limits.items()}
         case "Filter":
-            below = dict(known)
+            below = dict(limits)
             for conjunct in conjuncts_of(plan.condition()):
                 for smaller, greater, strict in ordered_pairs(conjunct):
                     if expression_name(smaller) == "AttributeReference" and greater.foldable():
@@ -83,8 +83,8 @@ def _limits(plan: Node, known: Mapping[int, int]) -> Iterator[tuple[int, int]]:
                             key = column_id(smaller)
                             below[key] = min(limit - strict, below.get(key, limit))
         case "Window":
-            made = {column_id(item) for item in items(plan.windowExpressions())}
-            yield from ((key, limit) for key, limit in known.items() if key in made)
+            functions = {column_id(item) for item in items(plan.windowExpressions())}
+            yield from ((key, limit) for key, limit in limits.items() if key in functions)
     for child in children(plan):
         yield from _limits(child, below)
 
@@ -95,7 +95,7 @@ def _needed(node: Node, used: set[int], definitions: Mapping[int, Node]) -> set[
         case "Join":
             return set()
         case "Project":
-            return _read(one for one in selected(node) if column_id(one) in used)
+            return _read(column for column in selected(node) if column_id(column) in used)
         case "Aggregate":
             outputs = (item for item in items(node.aggregateExpressions()) if column_id(item) in used)
             return _read(outputs) | _read(items(node.groupingExpressions()))

@@ -34,7 +34,7 @@ def equal_pairs(conjuncts: Sequence[Node], left: PlanInfo, right: PlanInfo) -> l
         left: properties of the left side.
         right: properties of the right side.
     """
-    found = []
+    pairs = []
     for conjunct in conjuncts:
         name = expression_name(conjunct)
         if name not in ("EqualTo", "EqualNullSafe"):
@@ -43,10 +43,10 @@ def equal_pairs(conjuncts: Sequence[Node], left: PlanInfo, right: PlanInfo) -> l
         a, b = children(conjunct)
         match (_sides_of(a, left, right), _sides_of(b, left, right)):
             case ("left", "right"):
-                found.append((a, b, is_null_safe))
+                pairs.append((a, b, is_null_safe))
             case ("right", "left"):
-                found.append((b, a, is_null_safe))
-    return found
+                pairs.append((b, a, is_null_safe))
+    return pairs
 
 
 def ordered_pairs(conjunct: Node) -> list[tuple[Node, Node, bool]]:
@@ -68,23 +68,23 @@ def ordered_pairs(conjunct: Node) -> list[tuple[Node, Node, bool]]:
     return []
 
 
-def fixed_columns(condition: Node, numbers: Collection[int]) -> frozenset[int]:
+def fixed_columns(condition: Node, row_numbers: Collection[int]) -> frozenset[int]:
     """Return the ids of columns that have the same value in all rows that pass a condition.
 
     Args:
         condition: the condition.
-        numbers: ids of columns that count from 1, for which `<= 1` leaves a single value.
+        row_numbers: ids of columns that count from 1, for which `<= 1` leaves a single value.
     """
-    found = set()
+    fixed = set()
     for conjunct in conjuncts_of(condition):
         if expression_name(conjunct) in ("EqualTo", "EqualNullSafe"):
-            found |= {column_id(a) for a, b in _both_ways(conjunct) if b.foldable() and _is_column(a)}
+            fixed |= {column_id(a) for a, b in _both_ways(conjunct) if b.foldable() and _is_column(a)}
         for smaller, greater, strict in ordered_pairs(conjunct):
-            if _is_column(smaller) and column_id(smaller) in numbers and greater.foldable():
+            if _is_column(smaller) and column_id(smaller) in row_numbers and greater.foldable():
                 limit = greater.eval(None)
                 if limit is not None and limit <= (2 if strict else 1):
-                    found.add(column_id(smaller))
-    return frozenset(found)
+                    fixed.add(column_id(smaller))
+    return frozenset(fixed)
 
 
 def _both_ways(equality: Node) -> list[tuple[Node, Node]]:

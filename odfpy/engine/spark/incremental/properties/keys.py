@@ -54,13 +54,13 @@ def passed_as(selected: Iterable[Node]) -> dict[int, list[int]]:
     A column that keeps its id comes first.
     """
     selected = list(selected)
-    found: dict[int, list[int]] = {}
+    passed: dict[int, list[int]] = {}
     for column in selected:
         if expression_name(column) == "AttributeReference":
-            found[column_id(column)] = [column_id(column)]
+            passed[column_id(column)] = [column_id(column)]
     for new, old in renames(selected).items():
-        found.setdefault(old, []).append(new)
-    return found
+        passed.setdefault(old, []).append(new)
+    return passed
 
 
 def unchanged_columns(plan: Node) -> frozenset[int]:
@@ -114,11 +114,11 @@ def united_key(parts: Sequence[PlanInfo], at: int, column: Node) -> Key | None:
         column: the column of the result; its identity may be that of an unrelated column below.
     """
     keys = [key_of(info, info.columns[at]) for info in parts]
-    found = [key for key in keys if key is not None]
-    if len(found) < len(keys):
+    shared = [key for key in keys if key is not None]
+    if len(shared) < len(keys):
         return None
     return Key(
-        {stateful_input: number for key in found for stateful_input, number in key.at.items()}, Values.of([column])
+        {stateful_input: number for key in shared for stateful_input, number in key.at.items()}, Values.of([column])
     )
 
 
@@ -155,4 +155,4 @@ def _passes_on(values: Values, passed: Mapping[int, Sequence[int]]) -> Values:
         return all(key in passed.get(key, ()) for key in read)
 
     columns = frozenset(new for old in values.columns for new in passed.get(old, ()))
-    return Values(columns, tuple(one for one in values.expressions if stays(one)))
+    return Values(columns, tuple(expression for expression in values.expressions if stays(expression)))

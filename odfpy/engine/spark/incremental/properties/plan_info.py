@@ -47,8 +47,8 @@ class TimeColumn:
 
     Attributes:
         watermark: no row with a time at or before it comes later.
-        windows: where the column is a window of that time, the expressions that make it.
-        reads: the time that these read.
+        windows: if the column is a window of that time, the expressions that compute it, one for each copy of a row.
+        reads: the time column that these expressions read.
         is_session: whether the window grows with the rows that fall into it.
     """
 
@@ -61,24 +61,24 @@ class TimeColumn:
 class Retention(Enum):
     """The rows of a stateful input that the engine stores between pulls."""
 
-    NOTHING = "nothing: they are read again from the history of the inputs"
-    OPEN = "those that can still matter"
-    GROUPS = "what their groups are remembered by"
-    BEST = "those that can still matter as long as nothing is taken back"
+    NOTHING = "none: they are read again from the history of the inputs"
+    OPEN = "those that are not dropped yet: of open windows, sessions and intervals"
+    GROUPS = "none, but the partial aggregates of their groups"
+    TOP_ROWS = "those that matter as long as no row is retracted, such as the first rows of each partition"
     ALL = "all"
 
 
 @dataclass(frozen=True, slots=True)
 class Lookup:
-    """A lookup of rows by another stateful input, as facts look up versions; by themselves they give nothing.
+    """A lookup of rows by another stateful input, as facts look up versions; unmatched looked-up rows are not emitted.
 
     Attributes:
-        by: number of the other stateful input, whose rows wait.
-        condition: which rows match, an expression over the columns of both.
-        valid: from when and until when a row is valid, where a change of it counts only for the time in which it makes
-            a difference; None where every change counts for as long as the row is valid.
+        by: number of the other stateful input, whose rows wait until the versions of their time are known.
+        condition: the join condition, an expression over the columns of both.
+        valid: the columns from when and until when a row is valid, if a change of a row only affects the interval in
+            which it makes a difference; None if a change affects the whole interval in which the row is valid.
         uses_end: whether the query uses the end of a row for more than the comparison with the time looked up.
-        is_outer: whether a row that finds no match is in the result, too.
+        is_outer: whether rows that find no match are in the result.
     """
 
     by: int
@@ -89,6 +89,7 @@ class Lookup:
 
 
 TopRows = Callable[[Node, Clock], Node]
+"""Filters the rows that matter as long as no row is retracted, given a plan of rows and the watermarks."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,9 +103,9 @@ class StatefulInput:
         keys: expressions over its columns by which the operator above can be partitioned.
         rules: rules for when its rows are complete, late, and no longer stored.
         retention: which rows are stored.
-        looked_up: where rows of another stateful input look up those of this one.
-        log: the event time, where the rows are the changelog itself, and not the state that it stands for; the last
-            columns are then those of `odfpy.engine.spark.incremental.state.log`.
+        looked_up: how rows of another stateful input look up those of this one, None if they do not.
+        log: the column with the event time if the operator reads the changelog itself rather than its current state;
+            the last columns are then the marks of `odfpy.engine.spark.incremental.state.log`. Otherwise None.
         groups: the partial aggregates that are stored in place of rows; `keys` are then the grouping expressions.
         top_rows: given a plan with these columns, returns the rows that matter as long as no row is retracted or late,
             with the same columns.
@@ -140,17 +141,17 @@ class Values:
     expressions: tuple[Node, ...] = ()
 
     @classmethod
-    def of(cls, found: Iterable[Node]) -> Values:
+    def of(cls, values: Iterable[Node]) -> Values:
         """Return the values that some columns and expressions have."""
-        named = [(expression_name(one) == "AttributeReference", one) for one in found]
-        columns = frozenset(column_id(one) for is_column, one in named if is_column)
-        return cls(columns, tuple(one for is_column, one in named if not is_column))
+        named = [(expression_name(value) == "AttributeReference", value) for value in values]
+        columns = frozenset(column_id(value) for is_column, value in named if is_column)
+        return cls(columns, tuple(value for is_column, value in named if not is_column))
 
     def has(self, expression: Node) -> bool:
-        """Return whether an expression is one of them."""
+        """Return whether an expression is one of the columns or expressions."""
         if expression_name(expression) == "AttributeReference":
             return column_id(expression) in self.columns
-        return any(one.semanticEquals(expression) for one in self.expressions)
+        return any(other.semanticEquals(expression) for other in self.expressions)
 
     def __or__(self, other: Values) -> Values:
         """Return the union with others."""
@@ -161,9 +162,9 @@ class Values:
 class Key:
     """A key of a plan.
 
-    Each row of the result is made of rows of stateful inputs that have its key. What an operator says of `outputs` and
-    of `nullable_outputs` also holds for rows that the operator adds: an outer join adds rows whose columns of one side
-    are NULL, whatever the key.
+    Each row of the result is computed from rows of stateful inputs with the same key. `outputs` and `nullable_outputs`
+    also hold for rows that an operator adds: an outer join adds rows whose columns of one side are NULL, whatever the
+    key.
 
     Attributes:
         at: the index of the key among the keys of each stateful input, by number of the stateful input; stateful inputs
@@ -179,11 +180,11 @@ class Key:
 
 @dataclass(frozen=True, slots=True)
 class Validity:
-    """A column that tells from when or until when a row of a temporal table is valid.
+    """A column `valid_from` or `valid_to` of a temporal table.
 
     Attributes:
-        is_end: whether it is the end.
-        watermark: no version begins or ends at or before it later.
+        is_end: whether it is `valid_to`.
+        watermark: later pulls neither begin nor end versions at or before it.
     """
 
     is_end: bool
@@ -236,8 +237,8 @@ class PlanInfo:
         columns: its output columns.
         stateless_plan: the plan itself, while it works row by row.
         build: builds the plan for a moment; unused while the plan is stateless.
-        join_product: `build` itself, where each row of the result is made of one row of every stateful input; otherwise
-            anything.
+        join_product: `build` itself if each row of the result combines one row of every stateful input; otherwise any
+            other value.
         keys: keys by which the plan is partitioned, once it is stateful.
         stateful_inputs: the stateful inputs that it reads.
         times: columns that have times, by id.
@@ -264,7 +265,7 @@ class PlanInfo:
 
     @property
     def is_join_product(self) -> bool:
-        """True if each row is made of one row of every stateful input, so that new rows only add to the result."""
+        """True if each row combines one row of every stateful input, so that appended rows only add to the result."""
         return self.join_product is not None and self.join_product is self.build
 
     def over(self, build: Build, **changes: Any) -> PlanInfo:
@@ -286,7 +287,7 @@ class Fragment:
         source: number of the source that its changes form.
         info: the properties of the plan; never stateless.
         keys: for each stateful input, the expressions by which its rows are looked up, None for a key that it lacks;
-            empty where every pull touches everything.
+            empty if every pull affects all rows.
         alias: name of the step that it computes, None for a part of a step.
     """
 
@@ -320,7 +321,7 @@ def fragment_of(info: PlanInfo, source: int, alias: str | None = None) -> Fragme
     """
     keys = {
         stateful_input.number: tuple(
-            _key_at(key, stateful_input) for key in info.keys if _is_of_use(key, info.stateful_inputs)
+            _key_at(key, stateful_input) for key in info.keys if _is_usable_key(key, info.stateful_inputs)
         )
         for stateful_input in info.stateful_inputs
     }
@@ -331,8 +332,10 @@ def _key_at(key: Key, stateful_input: StatefulInput) -> Node | None:
     return stateful_input.keys[key.at[stateful_input.number]] if stateful_input.number in key.at else None
 
 
-def _is_of_use(key: Key, stateful_inputs: Sequence[StatefulInput]) -> bool:
+def _is_usable_key(key: Key, stateful_inputs: Sequence[StatefulInput]) -> bool:
     """Return whether rows can be looked up by a key; a key that is left out only means that more rows are read."""
     return all(
-        can_be_key(found) for stateful_input in stateful_inputs if (found := _key_at(key, stateful_input)) is not None
+        can_be_key(expression)
+        for stateful_input in stateful_inputs
+        if (expression := _key_at(key, stateful_input)) is not None
     )

@@ -22,11 +22,11 @@ _UNKNOWN: Final = re.compile(r"name ((?:`[^`]*`\.)*)`([^`]*)` cannot be resolved
 
 def not_incremental(plan: Node, source: SourceText) -> UnsupportedQuery:
     """Return the error for an operator that cannot be processed incrementally."""
-    found = obstacle(Operator(operator_name(plan), plan, ()))
-    what = operator_name(plan) if found is None else found.what
+    refusal = obstacle(Operator(operator_name(plan), plan, ()))
+    what = operator_name(plan) if refusal is None else refusal.what
     return UnsupportedQuery(
         f"{what[0].upper()}{what[1:]} cannot be processed incrementally{_place_of(plan, source)}",
-        hint=None if found is None else found.hint,
+        hint=None if refusal is None else refusal.hint,
     )
 
 
@@ -39,9 +39,9 @@ def _place_of(plan: Node, source: SourceText) -> str:
 
 def not_of_inputs(step: Step) -> UnsupportedQuery:
     """Return the error for a query none of whose rows comes from an input."""
-    made = next((subquery.node for subquery in with_subqueries(step.plan) if subquery.name in NO_INPUT), step.plan)
+    constant = next((subquery.node for subquery in with_subqueries(step.plan) if subquery.name in NO_INPUT), step.plan)
     return UnsupportedQuery(
-        f"Rows that come from no input cannot be processed incrementally{place(made, step.source)}",
+        f"Rows that come from no input cannot be processed incrementally{place(constant, step.source)}",
         hint="Select from an input, too; a query of constants alone is not possible.",
     )
 
@@ -80,9 +80,9 @@ def explain_hidden_columns(hidden: Collection[str]) -> Iterator[None]:
         unknown = _UNKNOWN.search(error.message)
         if unknown is None or unknown.group(2) not in hidden:
             raise
-        told = f"`{unknown.group(2)}` is not available in queries with state"
+        message = f"`{unknown.group(2)}` is not available in queries with state"
         at = error.message.find(" (line")
         raise InvalidQuery(
-            told + (error.message[at:] if at >= 0 else ""),
+            message + (error.message[at:] if at >= 0 else ""),
             hint="It belongs to entries of the log, not to rows of the current state. Use a data column.",
         ) from error

@@ -80,4 +80,4 @@ def becomes_complete(rules: Sequence[CompletenessRule], was: Clock, now: Clock) 
 
 def any_of(catalyst: Catalyst, conditions: Sequence[Node]) -> Node:
     """Return the condition that at least one of several conditions holds."""
-    return reduce(lambda one, other: catalyst.expression("Or", one, other), conditions)
+    return reduce(lambda left, right: catalyst.expression("Or", left, right), conditions)

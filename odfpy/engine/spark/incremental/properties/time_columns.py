@@ -85,7 +85,7 @@ def expanded_windows(catalyst: Catalyst, plan: Node, child: PlanInfo) -> dict[in
         plan: the plan.
         child: the properties of the plan below.
     """
-    found = {}
+    times = {}
     copies = [items(copy) for copy in items(plan.projections())]
     for at, column in enumerate(columns(plan)):
         windows = [copy[at] for copy in copies]
@@ -93,8 +93,8 @@ def expanded_windows(catalyst: Catalyst, plan: Node, child: PlanInfo) -> dict[in
             continue
         time = _windows(catalyst, windows, child, in_session=False)
         if time is not None:
-            found[column_id(column)] = time
-    return found
+            times[column_id(column)] = time
+    return times
 
 
 def _windows(catalyst: Catalyst, windows: Sequence[Node], child: PlanInfo, *, in_session: bool) -> TimeColumn | None:
@@ -106,8 +106,8 @@ def _windows(catalyst: Catalyst, windows: Sequence[Node], child: PlanInfo, *, in
     if time is None or len(read) != 1 or column_id(read[0]) not in child.times:
         return None
     below = child.times[column_id(read[0])]
-    known = None if below.windows else function_of_time(catalyst, time, below)
-    if known is None:
+    time_column = None if below.windows else function_of_time(catalyst, time, below)
+    if time_column is None:
         return None
     reads = read[0]
     if expression_name(time) != "AttributeReference":
@@ -116,7 +116,7 @@ def _windows(catalyst: Catalyst, windows: Sequence[Node], child: PlanInfo, *, in
             build.substitute(window, lambda info: reads if info.semanticEquals(time) else None) for window in windows
         ]
     # The effect of a late row on sessions begins at its own time, so their watermark is not moved to a window boundary.
-    watermark = known.watermark if in_session else complete_before(known.watermark)
+    watermark = time_column.watermark if in_session else complete_before(time_column.watermark)
     return TimeColumn(watermark, tuple(windows), reads, in_session)
 
 

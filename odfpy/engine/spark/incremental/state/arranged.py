@@ -1,9 +1,12 @@
 """Arranged state: earlier rows that a pull looks up by key in an arrangement, instead of reading the input history.
 
-This applies to stateful inputs of which nothing is stored, since all their rows matter for ever, and to those of which
-the first rows of each partition are stored, if there are many: in the checkpoint, each pull would read and rewrite all
-of them. Rows are found by Spark's hash of their key; the join with the affected keys that follows removes rows that
-only share the hash.
+This applies to two kinds of stateful inputs:
+
+- those without a state, since all their rows matter for ever
+- those of which the first rows of each partition are stored, if these are many: in the checkpoint, each pull would read
+  and rewrite all of them
+
+Rows are found by Spark's hash of their key. The join with the affected keys then removes rows that only share the hash.
 """
 
 from __future__ import annotations
@@ -21,7 +24,7 @@ from odfpy.engine.spark.incremental.properties.keys import sources_read
 from odfpy.engine.spark.incremental.properties.plan_info import Fragment, Retention, StatefulInput
 from odfpy.engine.spark.incremental.state import worth_arranging
 from odfpy.engine.spark.incremental.state.arrangement import Arrangement
-from odfpy.engine.spark.incremental.state.changes import Changes, together, wide_weight
+from odfpy.engine.spark.incremental.state.changes import Changes, union_changes, wide_weight
 from odfpy.engine.spark.incremental.state.hashes import (
     entries_of,
     fingerprints,
@@ -42,10 +45,10 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 _MAX_NEW_ROWS: Final = 2_000_000
-"""More new rows are not added to an arrangement, since they have to fit in memory; it is rebuilt when needed."""
+"""The greatest number of new rows that are added to an arrangement in memory; beyond it, the next user rebuilds it."""
 
 _MAX_UNUSED: Final = 50
-"""Rows that were not looked up for so many pulls are no longer arranged."""
+"""The number of pulls without a lookup after which rows are no longer arranged."""
 
 
 @dataclass
@@ -59,8 +62,8 @@ class ArrangedInputs:
 
     fragment: Fragment
     rows: StatefulRows
-    _found: dict[int, Changes] = field(default_factory=dict)
-    _asked: dict[int, bool] = field(default_factory=dict)
+    _looked_up: dict[int, Changes] = field(default_factory=dict)
+    _arrangeable: dict[int, bool] = field(default_factory=dict)
     _used: set[int] = field(default_factory=set)
     _too_many: set[int] = field(default_factory=set)
 
@@ -73,7 +76,7 @@ class ArrangedInputs:
         if self._arrangement is None or not self._can_be_arranged(stateful_input):
             return None
         is_elsewhere = not self.rows.is_in_arrangement(stateful_input) or self.rows.needs_history()
-        if _keeps_first(stateful_input) and is_elsewhere:
+        if _stores_top_rows(stateful_input) and is_elsewhere:
             return None
         return self._arrangement.known(self.rows.name(stateful_input))
 
@@ -101,26 +104,26 @@ class ArrangedInputs:
         known, arrangement = self.known(stateful_input), self._arrangement
         if touched is None or known is None or not known.runs or arrangement is None:
             return None
-        if number not in self._found:
+        if number not in self._looked_up:
             hashes = touched.column(_hash_name(stateful_input))
             with stage("look up"):
-                found = arrangement.look_up(known.name, np.unique(fingerprints(hashes)))
-            if found is None:
+                rows = arrangement.look_up(known.name, np.unique(fingerprints(hashes)))
+            if rows is None:
                 return None
-            # Unless this pull itself brings as many rows, of any input: the pulls after it will be small again.
-            is_large = _all_new(arrangement) * worth_arranging.WORTH > known.num_rows
-            if worth_arranging.are_most(found.num_rows, known.num_rows) and not is_large:
+            # A pull that itself has as many new rows is an exception: those after it look up few rows again.
+            is_large_pull = _num_all_new_rows(arrangement) * worth_arranging.WORTH > known.num_rows
+            if worth_arranging.are_most(rows.num_rows, known.num_rows) and not is_large_pull:
                 self._too_many.add(number)
             path = self.rows.pull.scratch / f"arranged-{known.name}"
-            self._found[number] = self.rows.of_table(stateful_input, found, path, known.only_appends)
-        return self._found[number]
+            self._looked_up[number] = self.rows.of_table(stateful_input, rows, path, known.only_appends)
+        return self._looked_up[number]
 
-    def keep(self, stateful_input: StatefulInput) -> None:
-        """Update the arrangement of a stateful input for the next pull, or make one if that pays."""
+    def update(self, stateful_input: StatefulInput) -> None:
+        """Update the arrangement of a stateful input without a state for the next pull, or build one if that pays."""
         arrangement = self._arrangement
-        if arrangement is None or _keeps_first(stateful_input) or not self._can_be_arranged(stateful_input):
+        if arrangement is None or _stores_top_rows(stateful_input) or not self._can_be_arranged(stateful_input):
             return
-        known, history = self.known(stateful_input), self.rows.history_read(stateful_input)
+        known, history = self.known(stateful_input), self.rows.cached_history(stateful_input)
         if known is None and history is not None:
             known = ArrangedRows(self.rows.name(stateful_input), history.is_append_only)
         if known is None:
@@ -135,25 +138,28 @@ class ArrangedInputs:
         if left.runs:
             left = self._extended(arrangement, left, stateful_input, new)
         elif is_used and history is not None:
-            left = self._made(arrangement, left, stateful_input, history, new)
-        arrangement.leave(left)
+            left = self._rebuilt(arrangement, left, stateful_input, history, new)
+        arrangement.record(left)
 
-    # --- Kept rows ---
+    # --- Rows of the state ---
 
-    def keep_more(self, stateful_input: StatefulInput) -> CheckpointRows | None:
-        """Add the rows of this pull to stored rows that are arranged; None if they have to be rebuilt from scratch."""
-        arrangement, kept, name = self._arrangement, self.rows.pull.kept, self.rows.name(stateful_input)
-        known = self.known(stateful_input) if _keeps_first(stateful_input) else None
-        if arrangement is None or kept is None or known is None or not known.runs:
+    def extend_stored_rows(self, stateful_input: StatefulInput) -> CheckpointRows | None:
+        """Add the rows of this pull to arranged state; None if the state has to be rebuilt from scratch."""
+        arrangement, checkpoint, name = self._arrangement, self.rows.pull.checkpoint, self.rows.name(stateful_input)
+        known = self.known(stateful_input) if _stores_top_rows(stateful_input) else None
+        if arrangement is None or checkpoint is None or known is None or not known.runs:
             return None
         rows = known.num_rows + self._rows_new(stateful_input, arrangement)
-        if stateful_input.number in self._too_many or rows > worth_arranging.MAX_TIMES * kept.arranged[name].count:
+        if (
+            stateful_input.number in self._too_many
+            or rows > worth_arranging.MAX_TIMES * checkpoint.arranged[name].count
+        ):
             return None
-        left = self._extended(arrangement, known, stateful_input, self.rows.new(stateful_input))
-        if not left.runs:
+        extended = self._extended(arrangement, known, stateful_input, self.rows.new(stateful_input))
+        if not extended.runs:
             return None
-        arrangement.leave(left)
-        return CheckpointRows(arranged={name: kept.arranged[name]})
+        arrangement.record(extended)
+        return CheckpointRows(arranged={name: checkpoint.arranged[name]})
 
     def arrange(self, stateful_input: StatefulInput, files: Sequence[StateFile]) -> CheckpointRows | None:
         """Arrange the stored rows of a stateful input; None if they stay in their files, since arranging does not pay.
@@ -163,7 +169,7 @@ class ArrangedInputs:
             files: its stored rows.
         """
         arrangement, name = self._arrangement, self.rows.name(stateful_input)
-        if arrangement is None or not _keeps_first(stateful_input) or not self._can_be_arranged(stateful_input):
+        if arrangement is None or not _stores_top_rows(stateful_input) or not self._can_be_arranged(stateful_input):
             return None
         count, known = sum(rows.count for _, rows in files), arrangement.known(name)
         too_many = 0 if known is None else known.too_many
@@ -172,15 +178,15 @@ class ArrangedInputs:
         is_worth_it = count > 0 and worth_arranging.pays(count, too_many)
         if not is_worth_it or not all(rows.only_appends for _, rows in files):
             if too_many:
-                arrangement.leave(ArrangedRows(name, only_appends=True, too_many=too_many))
+                arrangement.record(ArrangedRows(name, only_appends=True, too_many=too_many))
             return None
-        whole = self.rows.of_files(stateful_input, [path for path, _ in files], is_append_only=True)
+        all_rows = self.rows.of_files(stateful_input, [path for path, _ in files], is_append_only=True)
         with stage("arrangement"):
-            schema, parts = sorted_entries(self._hashed(stateful_input, whole), count)
-            made = arrangement.made(ArrangedRows(name, only_appends=True), schema, parts)
-        if not made.runs:
+            schema, parts = sorted_entries(self._hashed(stateful_input, all_rows), count)
+            rebuilt = arrangement.rebuilt(ArrangedRows(name, only_appends=True), schema, parts)
+        if not rebuilt.runs:
             return None
-        arrangement.leave(made)
+        arrangement.record(rebuilt)
         return CheckpointRows(arranged={name: CheckpointFile(name, only_appends=True, count=count)})
 
     # --- Rows of history ---
@@ -197,7 +203,7 @@ class ArrangedInputs:
         table = table_of(self._hashed(stateful_input, new))
         return arrangement.extended(known, entries_of(table))
 
-    def _made(
+    def _rebuilt(
         self,
         arrangement: Arrangement,
         known: ArrangedRows,
@@ -208,10 +214,10 @@ class ArrangedInputs:
         rows = self._rows_before(stateful_input, arrangement)
         if not worth_arranging.pays(rows, known.too_many):
             return known
-        whole = together(self.rows.catalyst, [one for one in (history, new) if one is not None])
-        frame = self._hashed(stateful_input, whole)
+        all_rows = union_changes(self.rows.catalyst, [changes for changes in (history, new) if changes is not None])
+        frame = self._hashed(stateful_input, all_rows)
         schema, parts = sorted_entries(frame, rows)
-        return arrangement.made(known, schema, parts)
+        return arrangement.rebuilt(known, schema, parts)
 
     def _hashed(self, stateful_input: StatefulInput, changes: Changes) -> DataFrame:
         """Return rows in the layout of the engine's files, with the hashes of their keys."""
@@ -225,22 +231,22 @@ class ArrangedInputs:
         left = [column for column in columns(plan) if column.name() not in keys]
         return catalyst.dataframe(catalyst.project(left, plan))
 
-    # --- What can be arranged ---
+    # --- Conditions for arranging rows ---
 
     def _keys(self, stateful_input: StatefulInput) -> list[tuple[int, Node]]:
-        found = enumerate(self.fragment.keys[stateful_input.number])
-        return [(at, key) for at, key in found if key is not None]
+        keys = enumerate(self.fragment.keys[stateful_input.number])
+        return [(at, key) for at, key in keys if key is not None]
 
     def _can_be_arranged(self, stateful_input: StatefulInput) -> bool:
         number = stateful_input.number
-        if number not in self._asked:
-            self._asked[number] = self._is_plain(stateful_input) and self._has_hashable_keys(stateful_input)
-        return self._asked[number]
+        if number not in self._arrangeable:
+            self._arrangeable[number] = self._is_plain(stateful_input) and self._has_hashable_keys(stateful_input)
+        return self._arrangeable[number]
 
     def _is_plain(self, stateful_input: StatefulInput) -> bool:
         pull = self.rows.pull
         is_looked_at_by_time = stateful_input.rules.complete_when or stateful_input.looked_up or stateful_input.log
-        is_by_key = stateful_input.is_read_again or _keeps_first(stateful_input)
+        is_by_key = stateful_input.is_read_again or _stores_top_rows(stateful_input)
         if not is_by_key or is_looked_at_by_time or pull.correctable is not None:
             return False
         return not on_cluster(pull.catalyst.spark) and all(map(can_be_stored, stateful_input.columns))
@@ -250,17 +256,17 @@ class ArrangedInputs:
         keys = self._keys(stateful_input)
         for at, key in keys:
             wanted = type_of(key)
-            others = (found[at] for found in self.fragment.keys.values())
+            others = (input_keys[at] for input_keys in self.fragment.keys.values())
             if not is_hashable(wanted) or any(type_of(other) != wanted for other in others if other is not None):
                 return False
         return bool(keys)
 
     def _rows_before(self, stateful_input: StatefulInput, arrangement: Arrangement) -> int:
-        found = [one.prev_offset for one in self._inputs(stateful_input, arrangement)]
-        return sum(last + 1 for last in found if last is not None)
+        offsets = [source.prev_offset for source in self._inputs(stateful_input, arrangement)]
+        return sum(last + 1 for last in offsets if last is not None)
 
     def _rows_new(self, stateful_input: StatefulInput, arrangement: Arrangement) -> int:
-        return _num_new(self._inputs(stateful_input, arrangement))
+        return _num_new_rows(self._inputs(stateful_input, arrangement))
 
     def _inputs(self, stateful_input: StatefulInput, arrangement: Arrangement) -> list[TransformRequestInput]:
         """Return the inputs that a stateful input reads; all of them, if it reads the result of a fragment."""
@@ -269,17 +275,17 @@ class ArrangedInputs:
         return [inputs[at] for at in numbers] if all(at < len(inputs) for at in numbers) else [*inputs]
 
 
-def _keeps_first(stateful_input: StatefulInput) -> bool:
-    return stateful_input.retention is Retention.BEST
+def _stores_top_rows(stateful_input: StatefulInput) -> bool:
+    return stateful_input.retention is Retention.TOP_ROWS
 
 
-def _all_new(arrangement: Arrangement) -> int:
-    return _num_new(arrangement.request.query_inputs)
+def _num_all_new_rows(arrangement: Arrangement) -> int:
+    return _num_new_rows(arrangement.request.query_inputs)
 
 
-def _num_new(inputs: Sequence[TransformRequestInput]) -> int:
-    found = [one.offset_interval for one in inputs]
-    return sum(rows.num_rows for rows in found if rows is not None)
+def _num_new_rows(inputs: Sequence[TransformRequestInput]) -> int:
+    intervals = [source.offset_interval for source in inputs]
+    return sum(rows.num_rows for rows in intervals if rows is not None)
 
 
 def _hash_name(stateful_input: StatefulInput) -> str:

@@ -1,9 +1,9 @@
 """Arranged partial aggregates: state of many groups, looked up by group in the dataset's arrangement (ADR 0048).
 
-The checkpoint is rewritten at each pull. With millions of groups, a pull of a few rows would rewrite all of them. So
-they move to the arrangement: a pull looks up the groups that it touches, and appends its own partial aggregates to
-those of earlier pulls. Those of one group are merged when they are looked up. As soon as there are twice as many
-partial aggregates as groups, the arrangement is compacted.
+Each pull rewrites the checkpoint: with millions of groups, a pull of a few rows would rewrite all of them. In an
+arrangement, a pull looks up the groups that it affects, and appends its own partial aggregates to those of earlier
+pulls; a lookup merges those of one group. As soon as there are twice as many partial aggregates as groups, the
+arrangement is compacted, like the runs of a log-structured merge tree.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ from odfpy.stages import stage
 from odfpy.state.fingerprints import Entries
 
 _MAX_NEW: Final = 1_000_000
-"""A pull that touches more groups than that reads and rewrites all of them: looked-up groups are held in memory."""
+"""A pull that affects more groups reads and rewrites all of them, since looked-up groups are held in memory."""
 
 
 def can_be_arranged(pull: Pull, fragment: Fragment, stateful_input: StatefulInput, groups: PartialAggregate) -> bool:
-    """Return whether a pull touches no groups but those of its new rows, and these can be found by a hash.
+    """Return whether a pull affects only the groups of its new rows, and these can be found by a hash.
 
     Args:
         pull: the pull.
@@ -44,7 +44,7 @@ def can_be_arranged(pull: Pull, fragment: Fragment, stateful_input: StatefulInpu
     looks_at_time = bool(stateful_input.rules.all)
     if pull.arrangement is None or looks_at_time or pull.correctable is not None or on_cluster(pull.catalyst.spark):
         return False
-    # With other stateful inputs, or fewer keys, a pull also touches groups of which it has no rows.
+    # With other stateful inputs, or fewer keys, a pull also affects groups of which it has no rows.
     keys = fragment.keys.get(stateful_input.number, ())
     return (
         len(fragment.info.stateful_inputs) == 1
@@ -66,7 +66,7 @@ class ArrangedGroups:
         name: name of the state of the stateful input.
         scratch: a folder for temporary files.
         known: the arranged rows; None if there are none, or if they do not match the checkpoint.
-        too_many: whether this pull touches so many groups that all of them are read.
+        too_many: whether this pull affects so many groups that all of them are read.
     """
 
     arrangement: Arrangement
@@ -88,12 +88,12 @@ class ArrangedGroups:
             self.too_many = True
             return None
         with stage("look up"):
-            found = self.arrangement.look_up(self.name, wanted)
-        if found is None:
+            rows = self.arrangement.look_up(self.name, wanted)
+        if rows is None:
             self.known = None
-        return found
+        return rows
 
-    def everything(self) -> Path | None:
+    def write_all(self) -> Path | None:
         """Write the partial aggregates of all groups to a file; None if there are none, or if they are damaged."""
         if self.known is None:
             return None
@@ -110,10 +110,10 @@ class ArrangedGroups:
         Args:
             known: those of earlier pulls.
             new: those of this pull, with their hashes.
-            only_appends: whether all rows there have ever been are appended.
+            only_appends: whether all rows so far are appended.
         """
-        left = replace(known, only_appends=only_appends)
-        return left if new is None else self.arrangement.extended(left, entries_of(new))
+        earlier = replace(known, only_appends=only_appends)
+        return earlier if new is None else self.arrangement.extended(earlier, entries_of(new))
 
     def make(self, schema: pa.Schema, parts: Iterator[Entries], only_appends: bool) -> ArrangedRows | None:
         """Arrange all partial aggregates; None if there is no room for them.
@@ -121,20 +121,20 @@ class ArrangedGroups:
         Args:
             schema: schema of the partial aggregates.
             parts: the partial aggregates in the order of their hashes, one for each group (and zone, and value).
-            only_appends: whether all rows there have ever been are appended.
+            only_appends: whether all rows so far are appended.
         """
-        made = self.arrangement.made(ArrangedRows(self.name, only_appends), schema, parts)
-        return made if made.runs else None
+        rebuilt = self.arrangement.rebuilt(ArrangedRows(self.name, only_appends), schema, parts)
+        return rebuilt if rebuilt.runs else None
 
     def pays(self, count: int, touched: int) -> bool:
         """Return whether it pays to arrange the groups.
 
         Args:
             count: the number of groups.
-            touched: how many of them this pull has touched.
+            touched: how many of them this pull has affected.
         """
         before = self.arrangement.known(self.name)
-        # If this pull has touched most of them, wait until one touches few again.
+        # If this pull has affected most of them, wait until one affects few again.
         too_many = 0 if before is None or not _are_most(touched, count) else before.too_many
         return worth_arranging.pays(count, too_many)
 

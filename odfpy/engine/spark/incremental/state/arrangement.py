@@ -22,23 +22,23 @@ from odfpy.state.run_names import new_run_name
 
 @dataclass
 class Arrangement:
-    """The arrangement of a derivative during a pull: the state that exists, and the state that the pull leaves.
+    """The arrangement of a derivative during a pull: the state before it, and the state for the next pull.
 
     Attributes:
         request: the request.
         engine: version of the engine.
-        parallelism: is notified of the number of rows that are looked up.
+        parallelism: the number of tasks, which grows with the number of rows that are looked up.
     """
 
     request: TransformRequest
     engine: str
     parallelism: Parallelism
     _known: dict[str, ArrangedRows] = field(default_factory=dict)
-    _left: dict[str, ArrangedRows] = field(default_factory=dict)
+    _recorded: dict[str, ArrangedRows] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        found = usable(self.request, self.engine)
-        self._known = {} if found is None else {one.name: one for one in found.arranged}
+        manifest = usable(self.request, self.engine)
+        self._known = {} if manifest is None else {rows.name: rows for rows in manifest.arranged}
 
     def known(self, name: str) -> ArrangedRows | None:
         """Return what is known about the earlier rows of a stateful input, which may be arranged or not."""
@@ -53,12 +53,12 @@ class Arrangement:
         """
         try:
             with damage_found():
-                found = pa.concat_tables(rows_of(self._folder, self._known[name].runs, wanted))
+                rows = pa.concat_tables(rows_of(self._folder, self._known[name].runs, wanted))
         except StateDamaged:
             self._known[name] = replace(self._known[name], runs=())
             return None
-        self.parallelism.add(found.num_rows)
-        return found
+        self.parallelism.add(rows.num_rows)
+        return rows
 
     def write_all(self, name: str, path: Path) -> bool:
         """Write all rows of a stateful input to a Parquet file; return False if there are none, or they are damaged.
@@ -82,12 +82,12 @@ class Arrangement:
         self.parallelism.add(self._known[name].num_rows)
         return True
 
-    def leave(self, rows: ArrangedRows) -> None:
-        """Leave the state of a stateful input to the next pull."""
-        self._left[rows.name] = rows
+    def record(self, rows: ArrangedRows) -> None:
+        """Record the state of a stateful input for the next pull; `finish` writes it."""
+        self._recorded[rows.name] = rows
 
     def extended(self, known: ArrangedRows, new: Entries) -> ArrangedRows:
-        """Add the rows of this pull; if a file is damaged, or there is no room, the rows are no longer arranged.
+        """Return the state extended by the rows of this pull; without runs if a file is damaged or the disk is full.
 
         Args:
             known: the earlier rows.
@@ -99,12 +99,12 @@ class Arrangement:
         except StateDamaged:
             return replace(known, runs=())
 
-    def made(self, known: ArrangedRows, schema: pa.Schema, parts: Iterator[Entries]) -> ArrangedRows:
-        """Arrange all rows, if there is room for them.
+    def rebuilt(self, known: ArrangedRows, schema: pa.Schema, parts: Iterator[Entries]) -> ArrangedRows:
+        """Return the state rebuilt from all rows; unchanged if there is no room for it.
 
         Args:
-            known: the rows.
-            schema: their schema.
+            known: the state so far.
+            schema: schema of the rows.
             parts: the rows, in the order of their fingerprints.
         """
         try:
@@ -113,10 +113,10 @@ class Arrangement:
             return known
 
     def finish(self) -> None:
-        """Write the manifest of what is left to the next pull."""
-        if self._left:
+        """Write the manifest of the recorded state."""
+        if self._recorded:
             with suppress(OSError):  # it is a cache
-                ArrangementManifest.after(self.request, self.engine, [*self._left.values()]).write(self._target)
+                ArrangementManifest.after(self.request, self.engine, [*self._recorded.values()]).write(self._target)
 
     @property
     def _folder(self) -> Path:
@@ -131,14 +131,14 @@ class Arrangement:
         return self._target / new_run_name()
 
 
-def leave_arrangement(request: TransformRequest, engine: str) -> None:
+def carry_over_arrangement(request: TransformRequest, engine: str) -> None:
     """Carry an arrangement over a pull that brings nothing new.
 
     Args:
         request: the request.
         engine: version of the engine.
     """
-    found = None if request.new_arrangement_path is None else usable(request, engine)
-    if found is not None and request.new_arrangement_path is not None:
+    manifest = None if request.new_arrangement_path is None else usable(request, engine)
+    if manifest is not None and request.new_arrangement_path is not None:
         with suppress(OSError):
-            ArrangementManifest.after(request, engine, found.arranged).write(Path(request.new_arrangement_path))
+            ArrangementManifest.after(request, engine, manifest.arranged).write(Path(request.new_arrangement_path))

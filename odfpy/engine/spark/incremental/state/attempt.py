@@ -1,7 +1,7 @@
-"""Attempts at a pull: the results up to the point where it turned out that history is needed.
+"""Attempts at a pull: the finished fragments of a pull that stopped because it needs history.
 
-The same request is then repeated with history. Fragments that were finished by then are not run again: their changes
-are the same whether earlier rows come from state or from history.
+The same request is then repeated with history. Finished fragments are not run again: their changes are the same whether
+earlier rows come from state or from history.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 _MAX_BYTES: Final = 1 << 20
 _last: list[Attempt] = []
-"""The last attempt of this process, at most one: the next request either repeats it, or it was given up."""
+"""The last attempt of this process, at most one; a request for something else discards it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +36,7 @@ class Attempt:
     Attributes:
         request: the request, without history.
         done: the finished fragments, by number of the source that they form.
-        late: the fragments to which something turned out to come late.
+        late: the fragments that have late rows.
     """
 
     request: TransformRequest
@@ -45,17 +45,17 @@ class Attempt:
 
     @classmethod
     def begun(cls, request: TransformRequest) -> Attempt:
-        """Begin a pull, with the results of the attempt right before if that was for the same request."""
+        """Begin an attempt, or continue the previous one if it was for the same request."""
         plain = _without_history(request)
         before = _last.pop() if _last else None
         return before if before is not None and before.request == plain else cls(plain)
 
     def add(self, source: int, path: Path, schema: StructType, count: int) -> None:
-        """Remember a finished fragment, if it takes little memory; without rows, it has no file.
+        """Remember a finished fragment, if it takes little memory.
 
         Args:
             source: number of the source that the changes form.
-            path: the file.
+            path: the file with the changes, if there are any.
             schema: the schema of the rows.
             count: number of rows.
         """
@@ -63,7 +63,7 @@ class Attempt:
             self.done[source] = FinishedFragment(path.read_bytes() if count else b"", schema, count)
 
     def interrupt(self) -> None:
-        """Leave the results so far to the next attempt."""
+        """Keep the results so far for the next attempt."""
         _last[:] = [self]
 
 

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 WEIGHT: Final = "__odf_weight"
 _TIMES: Final = "__odf_times"
 _TEMPLATES: Final = Templates()
-_LESS: Final = (int(OperationType.RETRACT), int(OperationType.CORRECT_FROM))
+_RETRACTIONS: Final = (int(OperationType.RETRACT), int(OperationType.CORRECT_FROM))
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,11 +45,11 @@ class Changes:
 
 def weight_of(catalyst: Catalyst, operation_type: Node) -> Node:
     """Return the weight of a row with an operation type."""
-    less = catalyst.expression("In", operation_type, catalyst.seq([catalyst.integer(kind) for kind in _LESS]))
+    less = catalyst.expression("In", operation_type, catalyst.seq([catalyst.integer(kind) for kind in _RETRACTIONS]))
     return catalyst.alias(catalyst.expression("If", less, catalyst.integer(-1), catalyst.integer(1)), WEIGHT)
 
 
-def together(catalyst: Catalyst, parts: Sequence[Changes]) -> Changes:
+def union_changes(catalyst: Catalyst, parts: Sequence[Changes]) -> Changes:
     """Return the union of several changelogs."""
     if len(parts) == 1:
         return parts[0]
@@ -76,10 +76,10 @@ def net(catalyst: Catalyst, changes: Changes) -> Node:
 
 def net_rows(catalyst: Catalyst, plan: Node) -> Node:
     """Return the net rows of a plan whose last column is a weight: columns `c0`, `c1`... and a weight."""
-    return _TEMPLATES.over(catalyst, plan, "left", _left, names=_names(plan))
+    return _TEMPLATES.over(catalyst, plan, "left", _net_rows, names=_names(plan))
 
 
-def _left(rows: DataFrame) -> DataFrame:
+def _net_rows(rows: DataFrame) -> DataFrame:
     from pyspark.sql import functions
 
     summed = summed_by_row(rows, rows.columns[:-1], {WEIGHT: functions.sum(WEIGHT)})
@@ -97,7 +97,7 @@ def _names(plan: Node) -> list[str]:
 
 
 def multiset(catalyst: Catalyst, changes: Changes, wanted: Sequence[Node]) -> Node:
-    """Return the state that a changelog results in, each row as often as it is present.
+    """Return the current state of a changelog, each row as often as it is present.
 
     Args:
         catalyst: the session.
@@ -106,12 +106,12 @@ def multiset(catalyst: Catalyst, changes: Changes, wanted: Sequence[Node]) -> No
     """
     plan = changes.plan
     if not changes.is_append_only:
-        plan = _TEMPLATES.over(catalyst, plan, "each", _each, names=_names(plan))
+        plan = _TEMPLATES.over(catalyst, plan, "each", _expanded, names=_names(plan))
     # Each column gets a unique name. Two columns of one name may be the same column below (`w AS w, w`): Spark then
-    # drops both aliases and pushes this projection into the branches of the union in `together`, but refuses a union of
-    # branches that have a column twice.
+    # drops both aliases and pushes this projection into the branches of the union in `union_changes`, but refuses a
+    # union of branches that have a column twice.
     pairs = enumerate(zip(columns(plan), wanted, strict=False))
-    named = [same_nulls(catalyst, one, other, _name(other, at)) for at, (one, other) in pairs]
+    named = [with_identity_of(catalyst, below, other, _name(other, at)) for at, (below, other) in pairs]
     return catalyst.project(named, plan)
 
 
@@ -120,16 +120,16 @@ def _name(wanted: Node, at: int) -> str:
     return f"{RESERVED_PREFIX if wanted.name().startswith(RESERVED_PREFIX) else 'c'}{at}"
 
 
-def _each(rows: DataFrame) -> DataFrame:
+def _expanded(rows: DataFrame) -> DataFrame:
     """Return each row as often as it is present."""
     from pyspark.sql import functions
 
-    # Negative weights are cut off only here, for queries: in the state they stay negative until the row comes.
-    return repeated(_left(rows).where(functions.col(WEIGHT) > 0))
+    # Negative weights are only ignored here, for queries: the state keeps them until the retracted row comes.
+    return repeated(_net_rows(rows).where(functions.col(WEIGHT) > 0))
 
 
 def repeated(rows: DataFrame) -> DataFrame:
-    """Return each row as often as its weight says, whose sign stays; a further column counts these."""
+    """Return each row as often as the absolute value of its weight, with one more column that numbers the copies."""
     from pyspark.sql import functions
 
     times = functions.sequence(functions.lit(1), functions.abs(functions.col(WEIGHT)))
@@ -145,25 +145,25 @@ def renamed(catalyst: Catalyst, plan: Node, wanted: Iterable[Node]) -> Node:
         wanted: the columns whose names and identities they get.
     """
     pairs = zip(columns(plan), wanted, strict=False)
-    return catalyst.project([same_nulls(catalyst, found, column) for found, column in pairs], plan)
+    return catalyst.project([with_identity_of(catalyst, below, column) for below, column in pairs], plan)
 
 
 def no_rows(catalyst: Catalyst, wanted: Sequence[Node]) -> Node:
-    """Return an empty relation with columns of the same types, names and identities."""
+    """Return an empty relation with the types, names and identities of some columns."""
     types = struct_of([(f"c{at}", type_of(column)) for at, column in enumerate(wanted)])
     return renamed(catalyst, catalyst.empty(types), wanted)
 
 
-def same_nulls(catalyst: Catalyst, found: Node, wanted: Node, name: str | None = None) -> Node:
-    """Return a column under another identity and name; marked as never NULL if the other column is.
+def with_identity_of(catalyst: Catalyst, column: Node, wanted: Node, name: str | None = None) -> Node:
+    """Return a column with the identity, name and nullability of another one, as plans above refer to it.
 
     Args:
         catalyst: access to Catalyst.
-        found: the column that is there.
-        wanted: the column with the wanted type.
-        name: its name, None for that of the wanted one.
+        column: a column of the plan.
+        wanted: the column whose identity it takes over.
+        name: its name, None for the name of `wanted`.
     """
-    value = catalyst.never_null(found) if not _is_nullable(wanted) and found.nullable() else found
+    value = catalyst.never_null(column) if not _is_nullable(wanted) and column.nullable() else column
     return catalyst.alias(value, name or wanted.name(), wanted.exprId())
 
 

@@ -65,31 +65,31 @@ class Correctable:
             catalyst: access to Catalyst.
             policy: the treatment of late rows.
             sources: the inputs, as the request has them.
-            scratch: a folder for files on the way.
+            scratch: a folder for temporary files.
         """
         return None if policy.correctable is None else cls(catalyst, policy.correctable, sources, scratch)
 
     def limited(self, stateful_input: StatefulInput, delta: Delta) -> Delta:
-        """Return the rows at a stateful input that count; their carried columns tell where they come from."""
+        """Return the rows of a stateful input that count for their windows, by their input and offset."""
         return replace(delta, plan=self._split(stateful_input, delta.plan, late=False))
 
     def dropped(self, stateful_input: StatefulInput, delta: Delta) -> Node | None:
-        """Return the rows at a stateful input that no longer count; None where the files show that there are none."""
+        """Return the rows of a stateful input that no longer count; None if, by the slices, there are none."""
         return self._split(stateful_input, delta.plan, late=True)
 
     def over(self, stateful_input: StatefulInput, clock: Clock) -> Clock | None:
-        """Return the watermarks by which windows are closed even for corrections; None for none.
+        """Return the watermarks up to which windows are closed for corrections; None if all are correctable.
 
         Args:
             stateful_input: the stateful input.
-            clock: the watermarks before the entries that are yet to come.
+            clock: the watermarks before the pull.
         """
         if not has_windows(stateful_input, len(self.sources)):
             return None
         reached = [clock.watermarks[number] for number in sources_read(stateful_input.plan)]
-        known = [micros for micros in reached if micros is not None]
-        limit = self.length.before(Timestamp.from_millis(min(known) // MILLISECOND)) if known else None
-        if limit is None or len(known) < len(reached):
+        watermarks = [micros for micros in reached if micros is not None]
+        limit = self.length.before(Timestamp.from_millis(min(watermarks) // MILLISECOND)) if watermarks else None
+        if limit is None or len(watermarks) < len(reached):
             return None
         return Clock(self.catalyst, [limit.millis * MILLISECOND] * len(self.sources))
 
@@ -103,7 +103,7 @@ class Correctable:
         return table.split(plan, times, by_name[CARRIED_OFFSET], by_name[CARRIED_INPUT], late=late)
 
     def _ranges(self, stateful_input: StatefulInput) -> Iterator[LateRange]:
-        """Yield, for slices that may have rows of closed windows, the time up to which windows are closed."""
+        """Yield the ranges of rows that may be of closed windows, with the time up to which windows were closed."""
 
         @cache
         def limits(micros: int) -> tuple[int | None, ...]:
@@ -113,8 +113,8 @@ class Correctable:
         for number in sorted(sources_read(stateful_input.plan)):
             source = self.sources[number]
             paths = {*source.data_paths, *(source.history_paths or ())}
-            for found in late_slices(source.arrivals, paths, source.vocab, behind=self.length):
-                yield LateRange(number, found.rows.start, found.rows.end, limits(found.limit))
+            for late in late_slices(source.arrivals, paths, source.vocab, behind=self.length):
+                yield LateRange(number, late.rows.start, late.rows.end, limits(late.limit))
 
 
 def has_windows(stateful_input: StatefulInput, num_inputs: int) -> bool:

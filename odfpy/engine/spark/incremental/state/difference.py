@@ -138,8 +138,8 @@ def _in_order(changed: DataFrame, event_time: str | None, key: Sequence[str] | N
         order += [*_sort_keys(rows, key, None), weight, *_sort_keys(rows, names, None)]
     # Offsets are positions in this order, so all rows have to pass through one task. A range sort would sample the
     # rows, and partition them differently each time.
-    whole = rows.coalesce(1) if is_gathered(rows.sparkSession) else rows.repartition(1)
-    return whole.sortWithinPartitions(*order).select(*names, OPERATION)
+    in_one_partition = rows.coalesce(1) if is_gathered(rows.sparkSession) else rows.repartition(1)
+    return in_one_partition.sortWithinPartitions(*order).select(*names, OPERATION)
 
 
 def _sort_keys(rows: DataFrame, names: Sequence[str], first: str | None) -> list[Column]:

@@ -1,8 +1,8 @@
-"""Partial aggregates as state: those of the groups before a pull, and those after it.
+"""Partial aggregates as state: one for each group, as of before a pull and as of after it.
 
-Partial aggregates are merged, so no row of a group is needed again, however late other rows come. The exception are
-functions that return one of their values (such as min): when a row is retracted for the first time, all rows are read
-once more, and from then on the values are stored as well.
+A pull merges the partial aggregates of its new rows into the stored ones, so no earlier row is read again, however late
+rows come. Functions that return one of their values (such as MIN) are the exception: when a row is retracted for the
+first time, all rows are read once more, and from then on the values are stored as well.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from odfpy.engine.spark.incremental.state.pull import Pull
 from odfpy.engine.spark.plan.catalyst import Catalyst, Node, columns
 from odfpy.engine.spark.plan.times import Clock
 from odfpy.engine.spark.rows.parallelism import gather, is_gathered
-from odfpy.engine.spark.rows.stored import Stored, read_kept, table_rows
+from odfpy.engine.spark.rows.stored import Stored, read_stored, table_rows
 from odfpy.stages import stage
 from odfpy.state.fingerprints import Entries
 
@@ -96,46 +96,47 @@ class GroupRows:
         return self.rows.name(self.stateful_input)
 
     @cached_property
-    def _kept(self) -> CheckpointFile | None:
-        """Return the stored rows of the last pull; None if it stored none, or if that is not known."""
-        kept = self.rows.pull.kept
-        if kept is None:
+    def _checkpoint_file(self) -> CheckpointFile | None:
+        """Return the entry of the last checkpoint for these groups; None if it has none, or there is no checkpoint."""
+        checkpoint = self.rows.pull.checkpoint
+        if checkpoint is None:
             return None
-        in_file = kept.files.get(self._name)
-        return kept.arranged.get(self._name) if in_file is None else in_file[1]
+        in_file = checkpoint.files.get(self._name)
+        return checkpoint.arranged.get(self._name) if in_file is None else in_file[1]
 
     @property
-    def _kept_file(self) -> Path | None:
-        kept = self.rows.pull.kept
-        return kept.files[self._name][0] if kept is not None and self._name in kept.files else None
+    def _checkpoint_path(self) -> Path | None:
+        """Return the file of the last checkpoint with these groups; None if they are elsewhere."""
+        checkpoint = self.rows.pull.checkpoint
+        return checkpoint.files[self._name][0] if checkpoint is not None and self._name in checkpoint.files else None
 
     @cached_property
     def _arranged(self) -> ArrangedGroups | None:
-        """Return the partial aggregates in the arrangement of the dataset; None if they cannot be there."""
+        """Return the partial aggregates in the arrangement of the dataset; None if these cannot be arranged."""
         pull, name = self.rows.pull, self._name
         arrangement = pull.arrangement
         if arrangement is None or not can_be_arranged(pull, self.rows.fragment, self.stateful_input, self._groups):
             return None
         known = arrangement.known(name)
         fits = (
-            pull.kept is not None
-            and name in pull.kept.arranged
+            pull.checkpoint is not None
+            and name in pull.checkpoint.arranged
             and known is not None
             and known.runs
-            and known.only_appends == pull.kept.arranged[name].only_appends
+            and known.only_appends == pull.checkpoint.arranged[name].only_appends
         )
         return ArrangedGroups(arrangement, name, pull.scratch, known if fits else None)
 
     @cached_property
     def _only_appended_before(self) -> bool:
-        if self.rows.pull.kept is None:
+        if self.rows.pull.checkpoint is None:
             history = self.rows.history(self.stateful_input)
             return history is None or history.is_append_only
-        return self._kept is None or self._kept.only_appends
+        return self._checkpoint_file is None or self._checkpoint_file.only_appends
 
     @cached_property
     def only_appended(self) -> bool:
-        """True if all rows there have ever been are known to be appended."""
+        """True if all rows so far, of earlier pulls and of this one, are known to be appended."""
         new = self.rows.new(self.stateful_input)
         return (new is None or new.is_append_only) and self._only_appended_before
 
@@ -144,7 +145,7 @@ class GroupRows:
         """True if the partial aggregates also have values as keys, so that values can be retracted."""
         return not (self._groups.is_linear or self.only_appended)
 
-    # --- Partial results ---
+    # --- Partial aggregates ---
 
     @cached_property
     def new(self) -> Node | None:
@@ -152,22 +153,22 @@ class GroupRows:
         changes = self.rows.new(self.stateful_input)
         if changes is None:
             return None
-        # Few groups are looked up by their hashes; many may be worth being arranged.
+        # Hashes are needed to look up groups, and to arrange them, which only pays for many.
         arranged = self._arranged
         hashed = arranged is not None and (arranged.known is not None or not is_gathered(self._catalyst.spark))
         return self._written(f"new-{self._name}", self._groups_of(changes), hashed=hashed)
 
     @cached_property
     def old(self) -> Node | None:
-        """Return the partial aggregates of all earlier rows, merged by group; None for none.
+        """Return the partial aggregates of all earlier rows, merged by group; None if there are no earlier rows.
 
-        Where groups are looked up, there are only those that this pull has rows of, and perhaps others.
+        If groups are looked up, only those of which this pull has rows are returned, and perhaps others.
 
         Raises:
-            HistoryNeeded: partial results are not known, or not with their values.
+            HistoryNeeded: the partial aggregates, or the values that they need now, are not stored.
         """
-        found = self._earlier_unmerged
-        return found if found is None or self._looked_up_groups is None else self._merged(found)
+        earlier = self._earlier_unmerged
+        return earlier if earlier is None or self._looked_up_groups is None else self._merged(earlier)
 
     @cached_property
     def _earlier_unmerged(self) -> Node | None:
@@ -175,12 +176,12 @@ class GroupRows:
         pull = self.rows.pull
         if pull.is_first:
             return None
-        if pull.kept is not None:
-            if self._kept is None:
+        if pull.checkpoint is not None:
+            if self._checkpoint_file is None:
                 return None
-            if self._can_go_on(self._kept):
-                if self._kept_file is not None:
-                    return self._still_correctable(self._read(self._kept_file))
+            if self._can_continue_from(self._checkpoint_file):
+                if self._checkpoint_path is not None:
+                    return self._still_correctable(self._read(self._checkpoint_path))
                 if self._looked_up_groups is not None:
                     return self._looked_up_groups
                 if self._is_arranged and self.new is None:
@@ -192,13 +193,14 @@ class GroupRows:
     @property
     def _is_arranged(self) -> bool:
         """True if earlier groups are looked up in the arrangement."""
-        arranged, kept = self._arranged, self._kept
-        return arranged is not None and arranged.known is not None and kept is not None and self._can_go_on(kept)
+        arranged, file = self._arranged, self._checkpoint_file
+        return (
+            arranged is not None and arranged.known is not None and file is not None and self._can_continue_from(file)
+        )
 
-    def _can_go_on(self, kept: CheckpointFile) -> bool:
-        # Without values, the minimum of the rows that remain after a retraction is unknown: all rows are read once
-        # more.
-        return self._groups.is_linear or kept.only_appends == self.only_appended
+    def _can_continue_from(self, file: CheckpointFile) -> bool:
+        # Without stored values, the minimum of the rows that remain after a retraction is unknown.
+        return self._groups.is_linear or file.only_appends == self.only_appended
 
     @cached_property
     def _looked_up_groups(self) -> Node | None:
@@ -208,16 +210,16 @@ class GroupRows:
         """
         if self._arranged is None or not self._is_arranged or self.new is None:
             return None
-        found = self._arranged.look_up(self._new_stored.column(HASH))
-        if found is None:
+        rows = self._arranged.look_up(self._new_stored.column(HASH))
+        if rows is None:
             return None
         path = self.rows.pull.scratch / f"arranged-{self._name}"
-        return self._groups.with_group_columns(table_rows(self._catalyst, self._schema, found, path))
+        return self._groups.with_group_columns(table_rows(self._catalyst, self._schema, rows, path))
 
     @cached_property
     def _all_arranged(self) -> Node | None:
         """Return the partial aggregates of all earlier rows, from the arrangement; None if it does not have them."""
-        path = None if self._arranged is None else self._arranged.everything()
+        path = None if self._arranged is None else self._arranged.write_all()
         return None if path is None else self._written(f"old-{self._name}", self._merged(self._read(path)))
 
     @cached_property
@@ -251,72 +253,76 @@ class GroupRows:
 
     @cached_property
     def after(self) -> Node | None:
-        """Return the partial aggregates after this pull; as in `old`, of all groups or only of those looked up."""
-        found = [plan for plan in (self._earlier_unmerged, self.new) if plan is not None]
-        if len(found) < 2:
-            return next(iter(found), None)
-        merged = self._merged(self._catalyst.union(found))
-        # Looked-up groups are few, and are not what gets stored: nobody else reads them.
+        """Return the partial aggregates after this pull, of all groups or only of looked-up ones, as `old` does."""
+        parts = [plan for plan in (self._earlier_unmerged, self.new) if plan is not None]
+        if len(parts) < 2:
+            return next(iter(parts), None)
+        merged = self._merged(self._catalyst.union(parts))
+        # Looked-up groups are few and read only once, since the state stores the new ones: do not materialize them.
         return merged if self._looked_up_groups is not None else self._written(f"keep-{self._name}", merged)
 
     def _merged(self, plan: Node) -> Node:
         return self._groups.merged(gather(self._catalyst, plan), by_value=self.by_value)
 
-    def keep(self) -> CheckpointRows:
-        """Return the state for the next pull; nothing as long as there have been no rows."""
-        arranged, kept = self._arranged, self._kept
+    def store_state(self) -> CheckpointRows:
+        """Store the partial aggregates for the next pull; none as long as there have been no rows."""
+        arranged, file = self._arranged, self._checkpoint_file
         stays = self._is_arranged and (self.new is None or self._looked_up_groups is not None)
-        if stays and arranged is not None and arranged.known is not None and kept is not None:
-            return self._keep_arranged(arranged, arranged.known, kept)
+        if stays and arranged is not None and arranged.known is not None and file is not None:
+            return self._extend_arrangement(arranged, arranged.known, file)
         if self.after is None:
             return CheckpointRows()
         names = (f"keep-{self._name}", f"new-{self._name}", f"old-{self._name}")
-        # The first that exists holds all groups: merged ones; new ones, if there were none; or those of history.
+        # The first of these that was written has all groups: merged ones, new ones alone, or those of history.
         stored = next((self._stored[name] for name in names if name in self._stored), None)
         if stored is not None:
-            return self._keep_all(stored)
-        return CheckpointRows({} if self._kept_file is None or kept is None else {self._name: (self._kept_file, kept)})
+            return self._store_all_groups(stored)
+        return CheckpointRows(
+            {} if self._checkpoint_path is None or file is None else {self._name: (self._checkpoint_path, file)}
+        )
 
-    def _keep_all(self, stored: Stored) -> CheckpointRows:
+    def _store_all_groups(self, stored: Stored) -> CheckpointRows:
         """Arrange the partial aggregates of all groups if there are many; otherwise store them in a file.
 
         Args:
             stored: the partial aggregates of all groups.
         """
         arranged, count = self._arranged, stored.count
-        kept = CheckpointFile(self._name, self.only_appended, count)
+        entry = CheckpointFile(self._name, self.only_appended, count)
         new = self._stored.get(f"new-{self._name}")
         if arranged is not None and arranged.pays(count, 0 if new is None else new.count):
             if not arranged.too_many:
                 with stage("arrangement"):
-                    made = arranged.make(*self._in_order(stored), self.only_appended)
-                if made is not None:
-                    arranged.arrangement.leave(made)
-                    return CheckpointRows(arranged={self._name: kept})
-            arranged.arrangement.leave(ArrangedRows(self._name, self.only_appended, too_many=count))
+                    rebuilt = arranged.make(*self._in_order(stored), self.only_appended)
+                if rebuilt is not None:
+                    arranged.arrangement.record(rebuilt)
+                    return CheckpointRows(arranged={self._name: entry})
+            arranged.arrangement.record(ArrangedRows(self._name, self.only_appended, too_many=count))
         elif arranged is not None and (known := arranged.arrangement.known(self._name)) is not None:
-            arranged.arrangement.leave(replace(known, runs=()))
+            arranged.arrangement.record(replace(known, runs=()))
         file = file_without_hash(stored, self.rows.pull.scratch / f"groups-{self._name}")
-        return CheckpointRows({self._name: (file, kept)})
+        return CheckpointRows({self._name: (file, entry)})
 
-    def _keep_arranged(self, arranged: ArrangedGroups, known: ArrangedRows, kept: CheckpointFile) -> CheckpointRows:
+    def _extend_arrangement(
+        self, arranged: ArrangedGroups, known: ArrangedRows, file: CheckpointFile
+    ) -> CheckpointRows:
         """Add the partial aggregates of this pull to the arrangement; from time to time, merge those of each group."""
         new = self._new_stored if self._looked_up_groups is not None else None
         rows = known.num_rows + (0 if new is None else new.count)
         with stage("arrangement"):
-            are_many = rows > worth_arranging.MAX_TIMES * kept.count
+            are_many = rows > worth_arranging.MAX_TIMES * file.count
             if are_many and self.new is not None and self._all_arranged is not None:
                 name = f"all-groups-{self._name}"
-                whole = self._merged(self._catalyst.union([self._all_arranged, self.new]))
-                self._written(name, whole)
+                all_groups = self._merged(self._catalyst.union([self._all_arranged, self.new]))
+                self._written(name, all_groups)
                 stored = self._stored[name]
-                left = arranged.make(*self._in_order(stored), self.only_appended)
-                if left is not None:
-                    arranged.arrangement.leave(left)
-                    file = CheckpointFile(self._name, self.only_appended, stored.count)
-                    return CheckpointRows(arranged={self._name: file})
-            arranged.arrangement.leave(arranged.extend(known, None if new is None else new.table, self.only_appended))
-        return CheckpointRows(arranged={self._name: replace(kept, only_appends=self.only_appended)})
+                rebuilt = arranged.make(*self._in_order(stored), self.only_appended)
+                if rebuilt is not None:
+                    arranged.arrangement.record(rebuilt)
+                    compacted = CheckpointFile(self._name, self.only_appended, stored.count)
+                    return CheckpointRows(arranged={self._name: compacted})
+            arranged.arrangement.record(arranged.extend(known, None if new is None else new.table, self.only_appended))
+        return CheckpointRows(arranged={self._name: replace(file, only_appends=self.only_appended)})
 
     def of(self, plan: Node | None) -> Groups:
         """Return some partial aggregates in the form that operators read; None stands for no rows."""
@@ -333,7 +339,7 @@ class GroupRows:
         """Return partial aggregates of groups that are complete now and, given an earlier clock, were not then.
 
         Args:
-            plan: partial results.
+            plan: partial aggregates.
             now: the watermarks after the pull.
             was: the watermarks before the pull, whose complete groups are left out; None to leave out none.
         """
@@ -376,8 +382,8 @@ class GroupRows:
     def _with_group_columns(self, stored: Stored) -> Node:
         """Return stored partial aggregates, with their columns in the order that files have."""
         plan, names = stored.plan, self._groups.schemas[self.by_value].names
-        found = {column.name(): column for column in columns(plan)}
-        return self._groups.with_group_columns(self._catalyst.project([found[name] for name in names], plan))
+        by_name = {column.name(): column for column in columns(plan)}
+        return self._groups.with_group_columns(self._catalyst.project([by_name[name] for name in names], plan))
 
     def _hashed(self, plan: Node) -> DataFrame:
         return self._catalyst.dataframe(with_hash(self._catalyst, plan, self._groups.keys))
@@ -391,4 +397,4 @@ class GroupRows:
         return schemas[self.by_value]
 
     def _read(self, path: Path) -> Node:
-        return self._groups.with_group_columns(read_kept(self._catalyst, self._schema, [path]))
+        return self._groups.with_group_columns(read_stored(self._catalyst, self._schema, [path]))

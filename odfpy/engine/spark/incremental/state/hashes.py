@@ -62,8 +62,8 @@ def is_hashable(data_type: DataType) -> bool:
 
 def fingerprints(hashes: pa.Array | pa.ChunkedArray) -> Fingerprints:
     """Return the hashes as unsigned integers, in the same order."""
-    found: Fingerprints = np.asarray(hashes.to_numpy(), np.int64).view(np.uint64) ^ _SIGN
-    return found
+    unsigned: Fingerprints = np.asarray(hashes.to_numpy(), np.int64).view(np.uint64) ^ _SIGN
+    return unsigned
 
 
 def entries_of(rows: pa.Table) -> Entries:
@@ -105,5 +105,5 @@ def file_without_hash(stored: Stored, path: Path) -> Path:
         return stored.file
     rows = pq.ParquetFile(stored.file)
     schema = pa.schema([field for field in rows.schema_arrow if field.name != HASH])
-    write_batches(schema, True, str(path), rows.iter_batches(columns=schema.names))
+    write_batches(schema, str(path), rows.iter_batches(columns=schema.names), even_if_empty=True)
     return path

@@ -1,4 +1,4 @@
-"""The context of a pull of a stateful query: the sources, the watermarks, and the state that the last pull stored."""
+"""Context of a pull of a stateful query: the sources, the watermarks, and the state that the last pull stored."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Pull:
         after: the watermarks after the pull.
         scratch: a folder for temporary files.
         is_first: whether this is the first pull.
-        kept: the state that the last pull stored; None when it is not known.
+        checkpoint: the state that the last pull stored; None when it is not known.
         correctable: the limit on corrections of windows, None for no limit.
         arrangement: the arrangement in which earlier rows are looked up by key, None without one.
         late: the fragments to which something comes late, by number of the source that they form.
@@ -58,7 +58,7 @@ class Pull:
     after: Clock
     scratch: Path
     is_first: bool
-    kept: CheckpointRows | None = None
+    checkpoint: CheckpointRows | None = None
     correctable: Correctable | None = None
     arrangement: Arrangement | None = None
     late: set[int] = field(default_factory=set)

@@ -1,6 +1,6 @@
-"""Range filters: bounds on the values of the rows that are wanted, which skip most other rows where they are read.
+"""Range filters: the least and greatest value of wanted rows, by which a scan skips most other rows (like zone maps).
 
-The join with the wanted rows has the same effect, but comparing with two constants takes a tenth of the time.
+The semi-join with the wanted rows has the same effect, but comparing with two constants takes a tenth of the time.
 """
 
 from __future__ import annotations
@@ -58,24 +58,24 @@ def within(catalyst: Catalyst, plan: Node, ranges: Sequence[tuple[Node, Range]])
 
 
 def of_partners(catalyst: Catalyst, rows: Node, partners: Node, condition: Node) -> list[tuple[Node, Range]]:
-    """Return the ranges of values of the rows that have a partner.
+    """Return the ranges that the values of a row must be in to have a partner.
 
     Args:
         catalyst: the session.
         rows: the rows.
-        partners: the other rows, which are read once for this.
+        partners: the other rows, which are read once.
         condition: the join condition, an expression over the columns of both.
     """
     compared = list(_comparisons(condition, _ids(rows), _ids(partners)))
     if not compared:
         return []
-    read = [catalyst.alias(one.partner, f"p{at}") for at, one in enumerate(compared)]
+    read = [catalyst.alias(comparison.partner, f"p{at}") for at, comparison in enumerate(compared)]
     few = catalyst.dataframe(catalyst.coalesced(catalyst.project(read, partners)))
-    found = table_of(_extremes(few, compared))
-    limits = [_as_numbers(found.column(at))[0].as_py() for at in range(len(compared))]
+    extremes = table_of(_extremes(few, compared))
+    limits = [_as_numbers(extremes.column(at))[0].as_py() for at in range(len(compared))]
     return [
-        (one.value, Range(least=limit) if one.is_least else Range(greatest=limit))
-        for one, limit in zip(compared, limits, strict=True)
+        (comparison.value, Range(least=limit) if comparison.is_least else Range(greatest=limit))
+        for comparison, limit in zip(compared, limits, strict=True)
     ]
 
 
@@ -110,8 +110,8 @@ def _extremes(rows: DataFrame, compared: Sequence[_Comparison]) -> DataFrame:
 
     return rows.agg(
         *(
-            (functions.min if one.is_least else functions.max)(name).alias(name)
-            for name, one in zip(rows.columns, compared, strict=True)
+            (functions.min if comparison.is_least else functions.max)(name).alias(name)
+            for name, comparison in zip(rows.columns, compared, strict=True)
         )
     )
 
@@ -125,11 +125,11 @@ def _is_over(expression: Node, ids: frozenset[int]) -> bool:
     return bool(read) and read <= ids
 
 
-# --- Values with one order -------------------------------------------------------------------------------------------
+# --- Types whose values have ranges ----------------------------------------------------------------------------------
 
 _DAY: Final = 86_400_000_000
 _KINDS: Final = ("byte", "short", "integer", "long", "date", "timestamp", "timestamp_ntz")
-"""Spark types whose values have one order, and only one representation."""
+"""Spark types with one order of values, and one representation of each value."""
 
 
 def _is_plain(expression: Node) -> bool:

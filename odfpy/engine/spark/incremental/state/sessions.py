@@ -1,4 +1,4 @@
-"""Session windows: which rows of a stateful input belong to sessions that are still open, and so must be stored."""
+"""State of session windows: the rows of a stateful input in sessions that are still open."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def open_sessions(
 
 
 def _in_open_sessions(catalyst: Catalyst, rows: Node, of_key: Sequence[str], limit: int) -> Node:
-    """Return the rows whose sessions end after a time in microseconds, with two more columns."""
+    """Return the rows whose sessions end after a time in microseconds, with the columns of `beside_sessions`."""
     build = Builder(catalyst)
     named = {column.name(): column for column in columns(rows)}
     marked = beside_sessions(build, rows, [named[key] for key in of_key], named["start"], named["end"])
@@ -79,8 +79,8 @@ def _in_open_sessions(catalyst: Catalyst, rows: Node, of_key: Sequence[str], lim
 def _open_rows(catalyst: Catalyst, rows: Node, of_key: Sequence[str], limit: int, scratch: Path) -> Node:
     """Return the same for many rows, few of which are in open sessions.
 
-    The sessions of a key follow each other, so all rows from the first open session on are in open sessions. The start
-    of that session is found from links of rows, and written to a file, since all rows are compared with it.
+    The sessions of a key do not overlap, so all rows from the start of its first open session on are in open sessions.
+    That start is computed from rows linked by gap, and materialized, since all rows are compared with it.
     """
     from pyspark.sql import functions
 

@@ -1,4 +1,4 @@
-"""Rows of a source, and the substitution of a source in a plan by them."""
+"""Rows of a source, and their substitution for the source in a plan."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from odfpy.data.vocabulary import OperationType
 from odfpy.engine.spark.analysis.normal_form import has_forms
-from odfpy.engine.spark.incremental.state.changes import net_rows, repeated, same_nulls, weight_of
+from odfpy.engine.spark.incremental.state.changes import net_rows, repeated, weight_of, with_identity_of
 from odfpy.engine.spark.plan.builder import Builder
 from odfpy.engine.spark.plan.catalyst import Catalyst, Node, columns, selected, type_of
 from odfpy.engine.spark.plan.step import CARRIED_INPUT, CARRIED_OFFSET, CARRIED_OPERATION, RESERVED_PREFIX
@@ -49,8 +49,8 @@ def no_source_rows(catalyst: Catalyst, wanted: Sequence[Node]) -> Node:
 def net_source_rows(catalyst: Catalyst, leaf: Node, rows: SourceRows) -> SourceRows:
     """Return the rows of a source with retracted rows cancelled out, so that nothing is computed from those.
 
-    An expression may fail for a row that was wrong, although its correction is among the rows, too. The rows that
-    remain have no offset, and are either appended or retracted.
+    An expression may fail for a wrong row, although its correction is among the rows, too. The remaining rows have the
+    offset 0, and are either appended or retracted.
 
     Args:
         catalyst: the session.
@@ -59,10 +59,10 @@ def net_source_rows(catalyst: Catalyst, leaf: Node, rows: SourceRows) -> SourceR
     """
     if rows.is_append_only:
         return rows
-    found = columns(rows.plan)
-    data = found[: sum(not column.name().startswith(RESERVED_PREFIX) for column in selected(leaf))]
-    weighted = catalyst.project([*data, weight_of(catalyst, found[-1])], rows.plan)
-    net = Builder(catalyst).fence(net_rows(catalyst, weighted))  # or filters of the query would move below it
+    row_columns = columns(rows.plan)
+    data = row_columns[: sum(not column.name().startswith(RESERVED_PREFIX) for column in selected(leaf))]
+    weighted = catalyst.project([*data, weight_of(catalyst, row_columns[-1])], rows.plan)
+    net = Builder(catalyst).fence(net_rows(catalyst, weighted))  # keeps filters of the query above it
     return replace(rows, plan=_TEMPLATES.over(catalyst, net, "with operations", _with_operations))
 
 
@@ -76,29 +76,30 @@ def _with_operations(net: DataFrame) -> DataFrame:
 
 
 def leaf_over(catalyst: Catalyst, leaf: Node, rows: SourceRows | None) -> Node:
-    """Return a source of a plan over other rows: its columns and marks keep their identities.
+    """Return rows with the identities of the columns and marks of a source, so that plans over it can read them.
 
-    Values are normalized (0.0 for -0.0): grouping equal rows does the same, and no query may see whether rows have been
-    grouped on the way.
+    Values are normalized (0.0 for -0.0), as grouping does: no query may see whether rows have been grouped before.
 
     Args:
         catalyst: the session.
         leaf: the projection that stands for the source in a plan.
-        rows: what to read, None for no rows.
+        rows: the rows, None for no rows.
     """
     named = [(str(column.name()), column) for column in selected(leaf)]
     data = [column for name, column in named if not name.startswith(RESERVED_PREFIX)]
     source = next(column for name, column in named if name == CARRIED_INPUT)
     plan = rows.plan if rows is not None else no_source_rows(catalyst, data)
-    found = columns(plan)
+    row_columns = columns(plan)
     build = Builder(catalyst)
-    made = []
-    for below, column in zip(found, data, strict=False):
-        same = same_nulls(catalyst, below, column)
-        made.append(same.withNewChildren(catalyst.seq([build.one_form(same.child())])) if has_forms(column) else same)
+    data_columns = []
+    for below, column in zip(row_columns, data, strict=False):
+        renamed = with_identity_of(catalyst, below, column)
+        data_columns.append(
+            renamed.withNewChildren(catalyst.seq([build.one_form(renamed.child())])) if has_forms(column) else renamed
+        )
     marks = [
         source,
-        catalyst.alias(found[-2], CARRIED_OFFSET),
-        catalyst.alias(found[-1], CARRIED_OPERATION),
+        catalyst.alias(row_columns[-2], CARRIED_OFFSET),
+        catalyst.alias(row_columns[-1], CARRIED_OPERATION),
     ]
-    return catalyst.project(made + marks, plan)
+    return catalyst.project(data_columns + marks, plan)

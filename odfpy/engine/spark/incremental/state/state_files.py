@@ -1,9 +1,9 @@
 """Files with the stored rows of a stateful input, managed like the levels of a log-structured merge tree.
 
-A pull writes its new rows into one file, merged with the newest files as long as these are not much larger, and leaves
-the others as they are. So each row is rewritten only a few times, files are few, and each file is larger than all newer
-ones together. When all of them are merged into one, rows that no longer matter are dropped: the state is at most about
-twice as large as the rows that matter.
+A pull merges its new rows with the newest files, as long as these are not much larger, into one file; the older files
+stay unchanged. So each row is rewritten only a few times, and each file is larger than all newer ones together. When
+all files are merged into one, rows that no longer matter are dropped: the state is at most about twice as large as the
+rows that matter.
 """
 
 from __future__ import annotations
@@ -41,41 +41,41 @@ class InputState:
     """The state of a stateful input that the next pull reads.
 
     Attributes:
-        name: name of the state; its files append a number to it.
-        files: the files that stay as they are.
-        rows: rows for one more file: columns `c0`, `c1`... and a weight.
+        name: name of the state; the names of its files append a number to it.
+        files: the unchanged files.
+        rows: rows for one more file: columns `c0`, `c1`... and a weight; None for no more file.
         is_append_only: whether all of these rows have the weight 1.
-        again: how many of these rows were stored before.
+        num_rewritten: how many of these rows were in merged files.
     """
 
     name: str
     files: tuple[StateFile, ...]
     rows: Node | None = None
     is_append_only: bool = True
-    again: int = 0
+    num_rewritten: int = 0
 
     def in_few_partitions(self, catalyst: Catalyst) -> Node | None:
-        """Return the rows in as few partitions as is useful, since each partition is a task of its own."""
+        """Return the rows, with their weights, in a number of partitions that suits their number."""
         if self.rows is None:
             return None
         new = int(catalyst.spark.conf.get("spark.sql.shuffle.partitions") or 1)
-        plan = catalyst.coalesced(self.rows, new + self.again // _ROWS_IN_ONE_PARTITION)
+        plan = catalyst.coalesced(self.rows, new + self.num_rewritten // _ROWS_IN_ONE_PARTITION)
         return with_wide_weight(catalyst, plan)
 
     @property
     def new_name(self) -> str:
-        """Return the name of the file that is added."""
+        """The name of the additional file."""
         numbers = [int(Path(rows.name).stem.rpartition("-")[2]) for _, rows in self.files]
         return f"{Path(self.name).stem}-{max(numbers, default=-1) + 1}.parquet"
 
 
-def files_of(kept: Mapping[str, StateFile], name: str) -> tuple[StateFile, ...]:
+def files_of(files: Mapping[str, StateFile], name: str) -> tuple[StateFile, ...]:
     """Return the files of a stateful input, oldest first."""
-    return tuple(file for found, file in kept.items() if found.rpartition("-")[0] == Path(name).stem)
+    return tuple(file for file_name, file in files.items() if file_name.rpartition("-")[0] == Path(name).stem)
 
 
-def num_staying(files: Sequence[StateFile]) -> int:
-    """Return how many files stay as they are when rows are added; the others are merged with the new rows."""
+def num_unchanged(files: Sequence[StateFile]) -> int:
+    """Return how many of the oldest files stay unchanged when rows are added; newer ones are merged with the rows."""
     staying, rows = len(files), _FEW_ROWS
     while staying and files[staying - 1][1].count <= 2 * rows:
         staying -= 1
@@ -83,12 +83,12 @@ def num_staying(files: Sequence[StateFile]) -> int:
     return staying
 
 
-def best(clock: Clock, stateful_input: StatefulInput, rows: Changes) -> Node:
+def relevant(clock: Clock, stateful_input: StatefulInput, rows: Changes) -> Node:
     """Return the rows of a stateful input that can still matter: columns `c0`, `c1`... and a weight.
 
-    Which ones these are is known where a new row removes nothing from the result of those before it, as with the first
-    rows of a partition: a row that is not among the first never will be, unless rows are retracted. A retraction
-    without its row is stored, since it cancels the row when that comes.
+    Without `top_rows`, all rows can. With it, such as for the first rows of each partition, a row that is not among the
+    first never will be, unless rows are retracted. A retraction without its row is stored, since it cancels the row
+    when that comes.
 
     Args:
         clock: the watermarks.
@@ -99,10 +99,10 @@ def best(clock: Clock, stateful_input: StatefulInput, rows: Changes) -> Node:
     if stateful_input.top_rows is None:
         return net(catalyst, rows)
     first = stateful_input.top_rows(multiset(catalyst, rows, stateful_input.columns), clock)
-    one = wide_weight(catalyst, catalyst.integer(1))
-    found = positional(catalyst, catalyst.project([*stateful_input.columns, one], first))
+    weight = wide_weight(catalyst, catalyst.integer(1))
+    top_rows = positional(catalyst, catalyst.project([*stateful_input.columns, weight], first))
     if rows.is_append_only:
-        return found
+        return top_rows
     missing = net_rows(catalyst, rows.plan)
     is_missing = catalyst.expression("LessThan", columns(missing)[-1], catalyst.integer(0))
-    return gather(catalyst, catalyst.union([net_rows(catalyst, found), catalyst.filter(is_missing, missing)]))
+    return gather(catalyst, catalyst.union([net_rows(catalyst, top_rows), catalyst.filter(is_missing, missing)]))

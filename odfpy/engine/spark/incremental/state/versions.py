@@ -10,9 +10,9 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from odfpy.data.vocabulary import OperationType
-from odfpy.engine.spark.incremental.state.changes import WEIGHT, same_nulls
+from odfpy.engine.spark.incremental.state.changes import WEIGHT, with_identity_of
 from odfpy.engine.spark.incremental.state.log import (
-    GAINED,
+    ADDITIONS,
     LOG_COMMIT,
     LOG_ENDS,
     LOG_OFFSET,
@@ -52,7 +52,7 @@ def versions_of_log(rows: DataFrame, data: Sequence[str], keys: Sequence[str]) -
     content = [sortable(rows, name) for name in data]
     of_key, of_content = Window.partitionBy(*keys), Window.partitionBy(*content)
     in_order = of_key.orderBy(*ORDER, *content)
-    gained = column(LOG_OP).isin(*GAINED)
+    gained = column(LOG_OP).isin(*ADDITIONS)
     # A correction is two rows with consecutive offsets, unless a query has removed one of them.
     is_pair = (
         (column(LOG_OP) == int(OperationType.CORRECT_FROM))
@@ -64,7 +64,7 @@ def versions_of_log(rows: DataFrame, data: Sequence[str], keys: Sequence[str]) -
     with_commit = of_key.orderBy(LOG_COMMIT).rangeBetween(Window.unboundedPreceding, Window.currentRow)
     so_far = of_content.orderBy(*ORDER).rowsBetween(Window.unboundedPreceding, Window.currentRow)
     later = in_order.rowsBetween(1, Window.unboundedFollowing)
-    known = rows.select(
+    related = rows.select(
         "*",
         gained.alias("gained"),
         functions.when(is_pair, lead(LOG_TIME).over(in_order)).alias("corrected"),
@@ -83,9 +83,9 @@ def versions_of_log(rows: DataFrame, data: Sequence[str], keys: Sequence[str]) -
         column("again").isNull() | (column("again") > column(LOG_ENDS)), column(LOG_ENDS)
     )
     event = functions.when(column("gained"), column(LOG_TIME)).when(column("corrected").isNull() & ~is_wrong, ends)
-    said = known.withColumn("weight", weight).withColumn(_AT, event)
-    there = said.withColumn("weight", functions.sum("weight").over(of_content))
-    events = there.where(column(_AT).isNotNull() & (~column("gained") | (column("weight") > 0)))
+    weighted = related.withColumn("weight", weight).withColumn(_AT, event)
+    netted = weighted.withColumn("weight", functions.sum("weight").over(of_content))
+    events = netted.where(column(_AT).isNotNull() & (~column("gained") | (column("weight") > 0)))
     return _valid(events.withColumn(_IS_END, ~column("gained")), data, keys, [*map(column, ORDER), *content])
 
 
@@ -119,10 +119,17 @@ def versions_of_state(rows: DataFrame, data: Sequence[str], keys: Sequence[str],
 
 
 def _valid(events: DataFrame, data: Sequence[str], keys: Sequence[str], order: Sequence[Column]) -> DataFrame:
-    """Return versions that are valid until the next event of their key; of several at one time, the last one counts."""
+    """Return versions that are valid until the next event of their key; of several at one time, the last one.
+
+    Args:
+        events: rows with the time at which they begin or end a version.
+        data: names of the data columns.
+        keys: those of them that form the primary key.
+        order: the order of events at one time.
+    """
     from pyspark.sql import Window, functions
 
-    latest = Window.partitionBy(*keys, _AT).orderBy(*(one.desc() for one in order))
+    latest = Window.partitionBy(*keys, _AT).orderBy(*(column.desc() for column in order))
     last = events.withColumn("nth", functions.row_number().over(latest)).where("nth = 1")
     until = functions.lead(_AT).over(Window.partitionBy(*keys).orderBy(_AT))
     valid = last.withColumn(VALID_FROM + _AT, functions.col(_AT)).withColumn(
@@ -132,10 +139,10 @@ def _valid(events: DataFrame, data: Sequence[str], keys: Sequence[str], order: S
 
 
 def differing(catalyst: Catalyst, wanted: Sequence[Node], plan: Node, valid: tuple[Node, Node]) -> Node:
-    """Restrict changes of versions to the times in which they make a difference.
+    """Restrict changes of versions to the intervals in which they make a difference.
 
-    When a version ends, a row that is valid for ever is retracted, and one that is valid until then is added. The net
-    change is that the row is not valid from then on.
+    When a version ends, its row without an end is retracted, and one with that end is added. The net change is that the
+    row is no longer valid from that time on.
 
     Args:
         catalyst: the session.
@@ -150,9 +157,11 @@ def differing(catalyst: Catalyst, wanted: Sequence[Node], plan: Node, valid: tup
     ids = [column_id(column) for column in wanted]
     begin, end = (names[ids.index(column_id(column))] for column in valid)
     spans = partial(_spans, begin=begin, end=end)
-    found = _TEMPLATES.over(catalyst, plan, ("differing", begin, end), spans, names=[*names, WEIGHT])
-    named = [same_nulls(catalyst, below, column) for below, column in zip(columns(found), wanted, strict=False)]
-    return catalyst.project([*named, catalyst.alias(columns(found)[-1], WEIGHT)], found)
+    spans_plan = _TEMPLATES.over(catalyst, plan, ("differing", begin, end), spans, names=[*names, WEIGHT])
+    named = [
+        with_identity_of(catalyst, below, column) for below, column in zip(columns(spans_plan), wanted, strict=False)
+    ]
+    return catalyst.project([*named, catalyst.alias(columns(spans_plan)[-1], WEIGHT)], spans_plan)
 
 
 def _spans(rows: DataFrame, begin: str, end: str) -> DataFrame:

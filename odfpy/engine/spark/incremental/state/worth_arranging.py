@@ -1,7 +1,7 @@
-"""Thresholds for arrangements: from how many rows, or groups, on it pays to look them up by key.
+"""Thresholds for arrangements: the numbers of rows or groups for which looking them up by key pays.
 
-Looking up a row costs more than reading it, so it pays for a few rows out of many. After a pull that has looked up too
-many rows, pulls read all of them again until an arrangement pays.
+Looking up a row costs more than reading it, so lookups pay for a few rows out of many. After a pull that has looked up
+too many rows, pulls read all of them again until there are twice as many.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ MIN_ROWS: Final = 50_000
 """With fewer rows or groups, reading (and rewriting) all of them is as fast as looking some of them up."""
 
 WORTH: Final = 4
-"""A pull that looks up more than one in so many rows is faster if it reads them all."""
+"""A pull that looks up more than one row in so many is slower than one that reads them all."""
 
 MAX_TIMES: Final = 2
 """When stored rows exceed the useful ones by this factor, the run is rewritten without the unused rows."""
