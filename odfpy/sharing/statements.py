@@ -213,11 +213,12 @@ def _arrived(path: Path, schema: pa.Schema) -> Iterable[pa.RecordBatch]:
     import pyarrow.dataset as ds
 
     from odfpy.sharing.files.schema import as_shared
+    from odfpy.sharing.tables.parquet_files import INT96_UNIT
 
     if not path.exists():
         raise NotFound(f"No such file: {path}")
     try:
-        dataset = ds.dataset(path, format="parquet")
+        dataset = ds.dataset(path, format=ds.ParquetFileFormat(coerce_int96_timestamp_unit=INT96_UNIT))
         names = [name for name in dataset.schema.names if not name.startswith(_INDEX)]
         wrong = sorted({*schema.names} ^ {*names})
         if wrong:

@@ -98,6 +98,16 @@ def test_nanoseconds_are_cut_off(tmp_path: Path) -> None:
         as_shared(batch, schema, is_exact=True)
 
 
+def test_times_of_spark_are_not_wrapped_around(tmp_path: Path) -> None:
+    """As INT96, in which those before 1677 and after 2262 are no number of nanoseconds."""
+    (tmp_path / "t").mkdir()
+    never = datetime(9999, 12, 31, 23, 59, 59, tzinfo=timezone.utc).replace(tzinfo=None)
+    table = pa.table({"n": [1], "t": pa.array([never], pa.timestamp("us"))})
+    pq.write_table(table, tmp_path / "t/a.parquet", use_deprecated_int96_timestamps=True)
+    for shown in (view("TRUE"), view("t > '9999-01-01'")):
+        assert rows_of(ParquetTable(tmp_path / "t"), None, tmp_path, shown) == [{"n": 1, "t": never}]
+
+
 def test_a_value_that_does_not_fit_is_named_by_its_column(tmp_path: Path) -> None:
     (tmp_path / "t").mkdir()
     pq.write_table(pa.table({"t": pa.array([1], pa.timestamp("us"))}), tmp_path / "t/a.parquet")

@@ -126,7 +126,8 @@ def _format(table: FileTable, given: pa.Schema | None) -> ds.FileFormat:
         written = [field for field in given or () if _is_in_json(field.type)]
         parse_json = json.ParseOptions(explicit_schema=pa.schema(written) if written else None)
         return ds.JsonFileFormat(parse_options=parse_json, read_options=json.ReadOptions(block_size=_BLOCK))
-    return ds.ParquetFileFormat()
+    # In nanoseconds, times of Spark (INT96) after 2262 would wrap around.
+    return ds.ParquetFileFormat(coerce_int96_timestamp_unit="us")
 
 
 def _is_in_json(kind: pa.DataType) -> bool:

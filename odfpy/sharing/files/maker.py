@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 CHANGE_TYPE: Final = "_change_type"
-_FORMAT: Final = b"odfpy shared file 2"
+_FORMAT: Final = b"odfpy shared file 3"
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 FilePlace: TypeAlias = "Path | BucketFile"
 """The location of a file: a local path, or an object in a bucket."""
 
+INT96_UNIT: Final = "us"
+"""Unit of times in the old form INT96, which Spark writes: in nanoseconds, by default, those after 2262 wrap around."""
+
 _AT_ONCE: Final = 16
 _MAX_LOCAL: Final = 100  # enough for repeated requests to one file; a footer can be large
 
@@ -80,7 +83,8 @@ class RowsOfFile:
         name = _name(self._place)
         with ExitStack() as stack:
             with reading(name):
-                file = stack.enter_context(_opened(self._place, read_dictionary=self._dictionaries))
+                options = {"read_dictionary": self._dictionaries, "coerce_int96_timestamp_unit": INT96_UNIT}
+                file = stack.enter_context(_opened(self._place, **options))
                 read = file.iter_batches(self._rows, groups, columns=list(columns))
             while True:
                 with reading(name):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from odfpy.engine.datafusion.datasets import name_dataset
+from odfpy.engine.datafusion.files import FileRows
 from odfpy.engine.datafusion.session import name_rows, new_session, rows_in_order, run_query
+from odfpy.engine.sql.files import FilesRequest, FileTable
 from odfpy.errors import UnsupportedQuery
 
 SCHEMA = pa.schema([("n", pa.int64()), ("s", pa.string()), ("d", pa.float64()), ("t", pa.timestamp("ms", "UTC"))])
@@ -99,3 +102,13 @@ def test_a_min_that_would_be_wrong_is_refused() -> None:
     rows = pa.table({"k": ["a", "a"], "d": [1.0, float("nan")]})
     with pytest.raises(UnsupportedQuery, match="wrong min or max"):
         in_memory(rows, 'WITH a AS (SELECT k, max(d) FROM r GROUP BY k) SELECT "max(r.d)" FROM a')
+
+
+def test_times_of_spark_are_not_wrapped_around(tmp_path: Path) -> None:
+    """As INT96, in which those before 1677 and after 2262 are no number of nanoseconds."""
+    never = datetime(9999, 12, 31, 23, 59, 59, tzinfo=timezone.utc).replace(tzinfo=None)
+    table = pa.table({"n": [1], "t": pa.array([never], pa.timestamp("us"))})
+    pq.write_table(table, tmp_path / "a.parquet", use_deprecated_int96_timestamps=True)
+    files = FileTable(name="f", format="parquet", paths=(str(tmp_path / "a.parquet"),))
+    (batch,) = FileRows(FilesRequest("SELECT t FROM f WHERE n = 1", (files,)))
+    assert batch.to_pylist() == [{"t": never}]
