@@ -124,7 +124,7 @@ class ProcessRunner:
             "integrity_only": work.integrity_only,
             "to": work.to,
         }
-        with suppress(OSError), process.stdin as pipe:  # type: ignore[union-attr]  # reported by `ended`
+        with suppress(OSError), process.stdin as pipe:  # type: ignore[union-attr]  # `ended` reports it
             pipe.write(json.dumps(request).encode() + b"\n")
 
     def _spawn(self, folder: Path, lock: int) -> subprocess.Popen[bytes]:

@@ -47,8 +47,8 @@ class Workspace(VerbGroups):
 
     Attributes:
         storage: the storage of the workspace.
-        datasets, branches, sources, updates, remotes, queries, graph, maintenance, engines: operations by subject; see
-          `odfpy.coordinator.verbs`.
+        datasets, branches, sources, updates, remotes, queries, graph, maintenance, engines: operations by subject;
+            see `odfpy.coordinator.verbs`.
     """
 
     @classmethod
