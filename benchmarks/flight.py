@@ -185,9 +185,9 @@ def crowd(flight: str, pid: int, rows: int, clients: int, queries: int) -> None:
 
 
 def megabytes(pid: int) -> int:
-    """The greatest resident size of a process so far."""
-    (line,) = (one for one in Path(f"/proc/{pid}/status").read_text().splitlines() if one.startswith("VmHWM"))
-    return int(line.split()[1]) // 1024
+    """The greatest resident size of a process so far; 0 of one that has just ended."""
+    lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+    return sum(int(line.split()[1]) for line in lines if line.startswith("VmHWM")) // 1024
 
 
 def held(pid: int) -> int:
