@@ -52,7 +52,12 @@ class _Common:
         """Parse arguments, and pass options of the whole program to the session, at any position."""
         for param in self.get_params(ctx):
             _keep_text(param)
-        rest = super().parse_args(ctx, args)  # type: ignore[misc]
+        try:
+            rest = super().parse_args(ctx, args)  # type: ignore[misc]
+        except Exception as error:
+            if getattr(error, "ctx", ctx) is None:  # of an option without its value; the hint names the command
+                error.ctx = ctx  # type: ignore[attr-defined]
+            raise
         session_of(ctx).configure(**{name: ctx.params.pop(name, None) for name in GLOBAL_OPTIONS})
         return rest
 

@@ -138,7 +138,7 @@ def _read(findings: Findings) -> Iterator[str]:
 
 
 _NOTES: Final = {
-    "encoding": "see above",
+    "encoding": "how the text of the file is encoded",
     "nullValue": "stands for null",
     "dateFormat": "how all dates of the file are written",
     "timestampFormat": "how all times of the file are written",

@@ -450,4 +450,6 @@ def test_words_from_other_programs_lead_to_commands_that_exist(word: str, odf: O
 def test_option_suggested_is_like_the_one_given(odf: Odf) -> None:
     assert "hint: `odf new --help` shows its usage" in odf("new", "--force").says
     assert "hint: Did you mean --num-records?" in odf("tail", "rates", "--num-record", "3").says
-    assert "Option '-n' requires an argument" in odf("tail", "rates", "-n").says
+    without_value = odf("tail", "rates", "-n").says
+    assert "Option '-n' requires an argument" in without_value
+    assert "hint: `odf tail --help` shows its usage" in without_value
