@@ -137,7 +137,7 @@ def test_pulls_of_most_partitions_read_and_write_all_of_them(rows_new, place, be
     runner, pulls = runner_of(spark, tmp_path)
     made = [runner.pull(pull).lines for pull in pulls[:3]]
     before = parts(runner)
-    new = mock.patch.object(arranged, "_num_new", return_value=rows_new)
+    new = mock.patch.object(arranged, "_num_new_rows", return_value=rows_new)
     with new, within(runner, mock.patch.multiple(worth_arranging, MIN_ROWS=0, WORTH=100, MAX_TIMES=10_000)):
         made.append(runner.pull(pulls[3]).lines)
     assert (before, parts(runner)) == ((0, 1, 1), place)
