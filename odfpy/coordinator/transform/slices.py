@@ -52,9 +52,9 @@ def watermarks_before(blocks: Iterable[HashedBlock], watermark: Timestamp | None
 
 
 def schema_file(folder: WorkspaceFolder, schema: DataSchema) -> Path:
-    """Return a Parquet file without rows that has the given schema; cached, since making one loads Arrow.
+    """Return an empty Parquet file with a schema; files are cached, since creating one loads Arrow.
 
-    Its name has the hashes of the schema and of the content: a damaged file is not used, but made again.
+    The file name contains the hashes of schema and content, so that a damaged file is detected and created again.
     """
     known = Multihash.of(json.dumps(to_tree(schema), sort_keys=True).encode())
     schemas = folder.readers_cache / "schemas"
@@ -66,10 +66,11 @@ def schema_file(folder: WorkspaceFolder, schema: DataSchema) -> Path:
 
     from odfpy.data.schemas.arrow import to_arrow
 
-    made = io.BytesIO()
-    pq.write_table(to_arrow(schema).empty_table(), made)
-    path = schemas / _schema_name(known, made.getvalue())
-    replace_file(path, made.getvalue())
+    written = io.BytesIO()
+    pq.write_table(to_arrow(schema).empty_table(), written)
+    content = written.getvalue()
+    path = schemas / _schema_name(known, content)
+    replace_file(path, content)
     return path
 
 
