@@ -32,7 +32,7 @@ help:
 	@sed -n '1,/^$$/s/^# *//p' Makefile
 
 # Two stamps, so that the demo need not wait for the tools of developers.
-$(VENV)/runs: pyproject.toml constraints.txt
+$(VENV)/runs: pyproject.toml constraints.txt setup.py odfpy/data/slices/_packing.c
 	$(if $(PYTHON),,$(error No Python 3.10 to 3.13 found; name one with: make PYTHON=/path/to/python))
 	@echo "Installing odfpy and what it needs into $(VENV), over half a gigabyte the first time ..."
 	@$(PYTHON) -m venv $(VENV)

@@ -185,7 +185,10 @@ def _native() -> str:
                 f"{name} cannot be loaded: {error}",
                 hint=f"Install it again: {sys.executable} -m pip install --force-reinstall {name}",
             ) from error
-    return f"{', '.join(_NATIVE)} load"
+    from odfpy.data.slices import packing
+
+    packed = "with" if packing.compiled else "without"
+    return f"{', '.join(_NATIVE)} load; logical hashes are computed {packed} the compiled module"
 
 
 def _java() -> str:

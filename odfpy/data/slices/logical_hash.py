@@ -34,9 +34,10 @@ from odfpy.data.slices.parquet_io import PathLike, open_parquet, reading
 from odfpy.data.slices.value_bytes import is_zero_copy, type_bytes, value_bytes
 from odfpy.errors import SchemaError
 
-_PIECE_ROWS = 32_768
-_PIECE_BYTES = 1 << 22
-"""Rows and bytes that are encoded at a time, so that buffers are small and hashing starts early."""
+_PIECE_ROWS = 131_072
+_PIECE_BOOLEANS = 8 * _PIECE_ROWS
+_PIECE_BYTES = 1 << 20
+"""Maximum rows, booleans and bytes that are encoded at once: buffers stay small, and hashing begins soon."""
 
 _READ_ROWS = 65_536
 """Number of rows decoded at a time."""
@@ -91,7 +92,8 @@ class LogicalHasher:
                 column.update(values)
             return
         work.sort(key=lambda item: bytes_of(item[1]), reverse=True)  # the largest first, so that threads end alike
-        self._running = [self._pool.submit(column.update, values, self._pool) for column, values in work]
+        idle = self._pool if len(work) < self._threads else None  # otherwise, all threads have columns of their own
+        self._running = [self._pool.submit(column.update, values, idle) for column, values in work]
 
     def finish(self) -> Multihash:
         """Return the hash of all rows. The hasher cannot be used afterwards."""
@@ -213,7 +215,8 @@ class _Column:
             if is_zero_copy(chunk):  # no buffers have to be allocated, so the chunk need not be split
                 yield [value_bytes(chunk)]
                 continue
-            rows = min(_PIECE_ROWS, max(1, len(chunk) * _PIECE_BYTES // max(1, bytes_of(chunk))))
+            most = _PIECE_BOOLEANS if pa.types.is_boolean(chunk.type) else _PIECE_ROWS
+            rows = min(most, max(1, len(chunk) * _PIECE_BYTES // max(1, bytes_of(chunk))))
             for start in range(0, len(chunk), rows):
                 piece = chunk.slice(start, rows)
                 if self.is_struct:  # so that nulls of the struct are applied to children of any layout

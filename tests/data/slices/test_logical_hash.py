@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 import struct
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -20,6 +21,7 @@ from support.examples import examples
 from support.fixtures import KAMU, KAMU_DATASETS
 
 from odfpy.data.multihash import ARROW0_SHA3_256
+from odfpy.data.slices import packing
 from odfpy.data.slices.logical_hash import LogicalHasher, ambiguous_columns, logical_hash, logical_hash_of_parquet
 from odfpy.errors import IntegrityError, ObjectNotFound, SchemaError
 
@@ -28,6 +30,18 @@ RECORDED = [
     for name in KAMU_DATASETS
     for match in re.finditer(r"logicalHash: (\S+)\s+physicalHash: (\S+)", (KAMU / name / "log.yaml").read_text())
 ]
+
+COMPILED = packing.compiled
+PACKINGS = {"portable": None} | ({"compiled": COMPILED} if COMPILED else {})
+
+
+@pytest.fixture(scope="module", autouse=True, params=PACKINGS.values(), ids=PACKINGS.keys())
+def packed(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Hash with numpy and Arrow, and with the compiled module, where it could be built."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(packing, "compiled", request.param)
+        yield
+
 
 # --- The model: one value after the other, as the specification says it ----------------------------------------------
 
