@@ -60,31 +60,48 @@ static inline unsigned eight_bits(const uint8_t *bits, Py_ssize_t at)
     return from == 0 ? bits[0] : (bits[0] >> from | (unsigned)bits[1] << (8 - from)) & 0xFF;
 }
 
+/* For each byte, its bits as eight bytes, and the number of ones before each bit; the last is that of all ones. */
+static uint64_t spread[256];
+static uint8_t ones_before[256][9];
+
+static void fill_tables(void)
+{
+    for (int bits = 0; bits < 256; bits++) {
+        uint8_t eight[8];
+        for (int at = 0; at < 8; at++) {
+            eight[at] = bits >> at & 1;
+            ones_before[bits][at + 1] = ones_before[bits][at] + eight[at];
+        }
+        memcpy(&spread[bits], eight, 8);
+    }
+}
+
 /* Values of one width; of a null, the first byte is 0, and the only one that counts. There are no branches by validity,
  * which are slow where nulls cannot be predicted. */
-#define COPY_WORD(TYPE, IS_VALUE, AT)                                         \
+#define COPY_WORD(TYPE, IS_VALUE, AT, TO)                                     \
     do {                                                                      \
-        const TYPE is_value = (TYPE)(IS_VALUE);                               \
         TYPE word;                                                            \
         memcpy(&word, values + (AT) * sizeof(TYPE), sizeof(TYPE));            \
-        word &= (TYPE)(0 - is_value);                                         \
-        memcpy(out, &word, sizeof(TYPE));                                     \
-        out += 1 + is_value * (sizeof(TYPE) - 1);                             \
+        word &= (TYPE)(0 - (TYPE)(IS_VALUE));                                 \
+        memcpy((TO), &word, sizeof(TYPE));                                    \
     } while (0)
 
 #define COPY_WORDS(TYPE)                                                      \
     for (; at + 8 <= length; at += 8) {                                       \
         const unsigned valid = eight_bits(validity, offset + at);             \
-        if (valid == 0xFF) {                                                  \
+        if (valid == 0xFF)                                                    \
             memcpy(out, values + at * sizeof(TYPE), 8 * sizeof(TYPE));        \
-            out += 8 * sizeof(TYPE);                                          \
-        }                                                                     \
         else                                                                  \
             for (int row = 0; row < 8; row++)                                 \
-                COPY_WORD(TYPE, valid >> row & 1, at + row);                  \
+                COPY_WORD(TYPE, valid >> row & 1, at + row,                   \
+                          out + row + ones_before[valid][row] * (sizeof(TYPE) - 1)); \
+        out += 8 + ones_before[valid][8] * (sizeof(TYPE) - 1);                \
     }                                                                         \
-    for (; at < length; at++)                                                 \
-        COPY_WORD(TYPE, bit_at(validity, offset + at), at);
+    for (; at < length; at++) {                                               \
+        const int is_value = bit_at(validity, offset + at);                   \
+        COPY_WORD(TYPE, is_value, at, out);                                   \
+        out += 1 + is_value * (sizeof(TYPE) - 1);                             \
+    }
 
 #define COPY_FIXED(WIDTH)                                                     \
     for (; at < length; at++) {                                               \
@@ -147,19 +164,6 @@ static PyObject *fixed_width(PyObject *self, PyObject *arguments)
     PyBuffer_Release(&values);
     PyBuffer_Release(&validity);
     return result;
-}
-
-/* For each byte, its bits as eight bytes. */
-static uint64_t spread[256];
-
-static void fill_spread(void)
-{
-    for (int bits = 0; bits < 256; bits++) {
-        uint8_t eight[8];
-        for (int at = 0; at < 8; at++)
-            eight[at] = bits >> at & 1;
-        memcpy(&spread[bits], eight, 8);
-    }
 }
 
 PyDoc_STRVAR(booleans_doc, "booleans(values, validity, offset, length)\n--\n\n"
@@ -310,7 +314,7 @@ PyMODINIT_FUNC PyInit__packing(void)
 {
     PyObject *made = PyModule_Create(&module);
 
-    fill_spread();
+    fill_tables();
     if (made != NULL && PyModule_AddIntConstant(made, "VERSION", VERSION) < 0)
         Py_CLEAR(made);
     return made;
