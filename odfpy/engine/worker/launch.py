@@ -86,7 +86,7 @@ def _stamps(package: Path) -> list[tuple[str, int]]:
             if not part:
                 below.clear()
             for name in names:
-                if name.endswith((".py", ".java")):
+                if name.endswith((".py", ".so", ".java")):
                     path = os.path.join(folder, name)  # noqa: PTH118  half the time of a client would go into Path
                     stamps.append((path, os.stat(path).st_mtime_ns))  # noqa: PTH116
     return stamps
