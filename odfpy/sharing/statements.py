@@ -212,8 +212,8 @@ def _arrived(path: Path, schema: pa.Schema) -> Iterable[pa.RecordBatch]:
     import pyarrow as pa
     import pyarrow.dataset as ds
 
+    from odfpy.data.slices.parquet_io import INT96_UNIT
     from odfpy.sharing.files.schema import as_shared
-    from odfpy.sharing.tables.parquet_files import INT96_UNIT
 
     if not path.exists():
         raise NotFound(f"No such file: {path}")

@@ -16,6 +16,9 @@ from odfpy.errors import IntegrityError, ObjectNotFound, OdfError
 PathLike: TypeAlias = "str | os.PathLike[str]"
 
 
+INT96_UNIT: Final = "us"
+"""Unit of times in the old form INT96, which Spark writes: in nanoseconds, by default, those after 2262 wrap around."""
+
 UPGRADE: Final = f"pyarrow {pa.__version__} does not support such columns. Try a newer version: pip install -U pyarrow"
 """Hint for errors that are due to the library and not to a file."""
 

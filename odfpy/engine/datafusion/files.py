@@ -12,6 +12,7 @@ import pyarrow.fs
 from pyarrow import csv, json
 
 from odfpy.data.schemas.arrow import has_within, plain_schema
+from odfpy.data.slices.parquet_io import INT96_UNIT
 from odfpy.engine.datafusion.datasets import in_one_order, name_dataset
 from odfpy.engine.datafusion.failures import datafusion_errors
 from odfpy.engine.datafusion.plan import check_is_query
@@ -126,8 +127,7 @@ def _format(table: FileTable, given: pa.Schema | None) -> ds.FileFormat:
         written = [field for field in given or () if _is_in_json(field.type)]
         parse_json = json.ParseOptions(explicit_schema=pa.schema(written) if written else None)
         return ds.JsonFileFormat(parse_options=parse_json, read_options=json.ReadOptions(block_size=_BLOCK))
-    # In nanoseconds, times of Spark (INT96) after 2262 would wrap around.
-    return ds.ParquetFileFormat(coerce_int96_timestamp_unit="us")
+    return ds.ParquetFileFormat(coerce_int96_timestamp_unit=INT96_UNIT)
 
 
 def _is_in_json(kind: pa.DataType) -> bool:

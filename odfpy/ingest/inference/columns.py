@@ -23,6 +23,7 @@ from odfpy.data.schemas import schema as odf
 from odfpy.data.schemas.arrow import from_arrow, to_arrow
 from odfpy.data.schemas.schema import DataField, DataSchema, DataType
 from odfpy.data.slices.logical_hash import LogicalHasher
+from odfpy.data.slices.parquet_io import INT96_UNIT
 from odfpy.data.slices.rules import check_slice_schema
 from odfpy.data.vocabulary import DEFAULT_VOCABULARY
 from odfpy.errors import IngestError, SchemaError
@@ -38,7 +39,6 @@ from odfpy.ingest.read.geo.geojson_features import GEOMETRY, Collection, parse_f
 from odfpy.ingest.read.json_array import cut_at_item
 from odfpy.ingest.read.json_inference import infer_schema
 from odfpy.ingest.read.json_records import Records, parse_array, parse_series
-from odfpy.ingest.read.parquet import INT96_UNIT
 from odfpy.ingest.read.part import WHOLE
 from odfpy.ingest.read.typed import Misfit
 

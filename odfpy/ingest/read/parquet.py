@@ -11,7 +11,6 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Final
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -19,13 +18,11 @@ import pyarrow.parquet as pq
 from odfpy.chain.read_steps import ReadParquet
 from odfpy.data.schemas.arrow import from_arrow, to_arrow
 from odfpy.data.schemas.schema import DataSchema
+from odfpy.data.slices.parquet_io import INT96_UNIT
 from odfpy.errors import IngestError
 from odfpy.ingest.read.files import opening
 from odfpy.ingest.read.part import WHOLE, FilePart, parts_between
 from odfpy.ingest.read.typed import Misfit, fit_table, shorten
-
-INT96_UNIT: Final = "us"
-"""Unit of times in the old form INT96, which Spark writes: in nanoseconds, by default, those after 2262 wrap around."""
 
 
 def read_parquet(

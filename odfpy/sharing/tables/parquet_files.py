@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
 from odfpy.data.lru_cache import LruCache
 from odfpy.data.slices.bounded_batches import reading_plan, split
-from odfpy.data.slices.parquet_io import reading
+from odfpy.data.slices.parquet_io import INT96_UNIT, reading
 from odfpy.sharing.tables.remote import BucketFile
 
 if TYPE_CHECKING:
@@ -20,9 +20,6 @@ if TYPE_CHECKING:
 
 FilePlace: TypeAlias = "Path | BucketFile"
 """The location of a file: a local path, or an object in a bucket."""
-
-INT96_UNIT: Final = "us"
-"""Unit of times in the old form INT96, which Spark writes: in nanoseconds, by default, those after 2262 wrap around."""
 
 _AT_ONCE: Final = 16
 _MAX_LOCAL: Final = 100  # enough for repeated requests to one file; a footer can be large
