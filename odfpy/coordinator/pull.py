@@ -125,8 +125,8 @@ class Puller:
     def check_branch(self, remote: list[str]) -> None:
         """Check that only local datasets are pulled to a branch, without inputs.
 
-        UsageError, InvalidValue: the pull has other datasets or inputs, or the name of the branch is invalid.
-            UsageError, InvalidValue: that is not the case, or the name of the branch is invalid.
+        Raises:
+            UsageError, InvalidValue: the pull has other datasets or inputs, or the name of the branch is invalid.
         """
         if self.request.branch is None:
             return

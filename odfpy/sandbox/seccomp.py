@@ -1,8 +1,8 @@
 """Seccomp filter for sandboxes: disables system calls that are not needed inside.
 
 It closes gaps of namespaces: sockets outside of any network namespace (AF_VSOCK leads to the host of a virtual
-    machine), memory that is not limited (unnamed files, System V shared memory), and io_uring, which creates sockets
-    without passing the filter.
+machine), memory that is not limited (unnamed files, System V shared memory), and io_uring, which creates sockets
+without passing the filter.
 """
 
 from __future__ import annotations

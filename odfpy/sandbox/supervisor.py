@@ -70,7 +70,7 @@ class Sandbox:
         """Show readable files and writable folders until `revoke`.
 
         Landlock cannot be extended: a writable folder must be below a top-level folder that was writable when the
-            sandbox was started.
+        sandbox was started.
 
         Raises:
             SandboxError: a file cannot be shown.

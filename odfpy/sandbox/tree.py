@@ -89,7 +89,7 @@ class Tree:
         """Show files for a request; `revoke` removes them.
 
         Mounts inside a granted folder are not shown: this tree may be one of them, and an unmount there would propagate
-            here.
+        here.
 
         Args:
             reads: readable files or folders.

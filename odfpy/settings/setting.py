@@ -73,7 +73,7 @@ class Section:
     """A group of settings, with their current values.
 
     Subclasses declare each setting as an attribute: name in snake case, `Annotated` with `Help` and optional
-        constraints, and default. Their order is that of `odf config list`.
+    constraints, and default. Their order is that of `odf config list`.
     """
 
     NAME: ClassVar[str]

@@ -25,7 +25,7 @@ class Lineage:
     """The dependency graph of a workspace's datasets, as of the creation of this object.
 
     The graph may have cycles: operations continue with the datasets outside of them, and call `cycle_of` for the
-        others.
+    others.
     """
 
     def __init__(self, storage: Storage) -> None:

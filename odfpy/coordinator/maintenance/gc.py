@@ -1,9 +1,9 @@
 """`odf gc`: garbage collection.
 
 In a dataset, the garbage is: objects that no reference reaches, left-overs of killed writers and, if requested,
-    superseded checkpoints and the content of its cache. It is collected under the dataset's lock, and not during pushes
-    to it. In the workspace, the garbage is: caches of deleted datasets, unfinished copies, scratch files of processes
-    that have ended, and files for shared tables that have not been used for a day.
+superseded checkpoints and the content of its cache. It is collected under the dataset's lock, and not during pushes
+to it. In the workspace, the garbage is: caches of deleted datasets, unfinished copies, scratch files of processes
+that have ended, and files for shared tables that have not been used for a day.
 """
 
 from __future__ import annotations

@@ -277,7 +277,7 @@ class Transfers(KnownRemotes):
         """Copy a dataset to a remote location, and store the location.
 
         A path or URL names the dataset itself, unless it ends in a slash: then, and when several datasets are pushed,
-            it names a repository.
+        it names a repository.
 
         Args:
             dataset: the dataset.

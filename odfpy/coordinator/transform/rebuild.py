@@ -1,7 +1,7 @@
 """Update and rebuild of derivatives: if an input has diverged, either report it, or rebuild the derivative.
 
 A rebuild drops the runs of a derivative, and retains everything else: id, queries, schema, description. The first run
-    of the new history is done before the head moves, so that an error or a crash leaves the derivative unchanged.
+of the new history is done before the head moves, so that an error or a crash leaves the derivative unchanged.
 """
 
 from __future__ import annotations

@@ -71,7 +71,7 @@ class RowFolder:
 
         Raises:
             CannotExport: a column to partition by does not exist or cannot be used in names, or no other column is
-            left.
+                left.
         """
         import pyarrow as pa
 

@@ -1,8 +1,8 @@
 """HTTP object stores for one conversation, with the URLs that the server has sent.
 
 The server is not trusted: only http and https are used, https never redirects to http, a public server never to a
-    service of this machine (`odfpy.http.spaces`), and headers that affect routing are dropped. No access tokens are
-    sent: each URL contains the required authorization.
+service of this machine (`odfpy.http.spaces`), and headers that affect routing are dropped. No access tokens are
+sent: each URL contains the required authorization.
 """
 
 from __future__ import annotations
