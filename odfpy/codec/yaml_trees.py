@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from functools import cache
 from typing import Any
 
 import yaml
@@ -27,14 +26,9 @@ _CONSTANTS: dict[str, bool | None] = {
     "": None, "~": None, "null": None, "Null": None, "NULL": None,
     "true": True, "True": True, "TRUE": True, "false": False, "False": False, "FALSE": False,
 }  # fmt: skip
+# Texts, since `re` compiles and keeps a pattern when a text needs it: few do, and each takes a hundredth of a command.
 _NOT_IN_YAML = "[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]"
 _NOT_LITERAL = r"\A[ \n]|[ \t](\n|\Z)|[^\t\n\x20-\x7e\xa0-\u2027\u202a-\ud7ff\ue000-\ufefe\uff00-\ufffd]"
-
-
-@cache
-def _pattern(characters: str) -> re.Pattern[str]:
-    """Compile a pattern on first use: few texts need one, and it takes a hundredth of a short command."""
-    return re.compile(characters)
 
 
 class Document:
@@ -98,7 +92,7 @@ def _plain(text: str) -> Any:
 def load(text: str) -> list[Document]:
     """Return all non-empty documents of a text; see `odfpy.codec.yaml.load_documents`."""
     is_printable = all(map(str.isprintable, text.split("\n")))  # which all of YAML's characters but a few are
-    strange = None if is_printable else _pattern(_NOT_IN_YAML).search(text)
+    strange = None if is_printable else re.search(_NOT_IN_YAML, text)
     if strange:
         line = text.count("\n", 0, strange.start()) + 1
         raise MalformedManifest(f"Line {line}: the character U+{ord(strange[0]):04X} cannot stand in YAML")
@@ -151,7 +145,7 @@ def _write_text(dumper: Any, text: str) -> Any:
     # The dumper follows YAML 1.1: it quotes some words that are text in 1.2, which is harmless, but not all that are
     # not.
     style = None
-    if "\n" in text and not _pattern(_NOT_LITERAL).search(text):
+    if "\n" in text and not re.search(_NOT_LITERAL, text):
         style = "|"
     elif not isinstance(_plain(text), str):
         style = "'"

@@ -41,8 +41,8 @@ def runs(
     start = None if since is None else moment_option(since, Timestamp.parse)
     chosen = RunFilter.of(session.workspace, name, only_failed=failed, since=start)
     found = last_runs(session.workspace, chosen, num=count)
-    if not found and name is not None:
-        check_dataset_known(session.workspace, name)  # a typo must not look like a dataset without runs
+    if not found and chosen.name is not None:
+        check_dataset_known(session.workspace, chosen.name)  # a typo must not look like a deleted dataset without runs
     if not found and output.for_people:
         output.info("No runs.")
         return

@@ -33,16 +33,9 @@ def booleans(array: pa.BooleanArray) -> pa.Buffer:
 
 
 def fixed_width(array: pa.Array, stored: pa.Buffer, width: int) -> pa.Buffer:
-    """Return fixed-width values, with a single byte 0 for each null.
-
-    Null slots are set to 0, and filtered out except for their first byte. The filter's bits are looked up for eight
-    rows at once, and the filter copies the bytes between nulls in blocks.
-
-    Args:
-        array: the values, of which some are null.
-        stored: their slots.
-        width: bytes per slot.
-    """
+    """Return fixed-width values, with one byte 0 in place of each null; see `odfpy.data.slices.packing.fixed_width`."""
+    # Null slots are set to 0, and filtered out except for their first byte. The filter's bits are looked up for eight
+    # rows at once, and the filter copies the bytes between nulls in blocks.
     bits = _validity(array)
     words = np.frombuffer(stored, f"u{min(width, 8)}").reshape(len(array), -1)
     slots = pa.py_buffer(words * np.unpackbits(bits, count=len(array), bitorder="little")[:, np.newaxis])
@@ -67,14 +60,7 @@ def _kept_bytes(width: int) -> npt.NDArray[np.void]:
 
 
 def prefixed(data: pa.Buffer, bounds: Bounds, rows: Bounds, nulls_of: pa.Array) -> pa.Buffer:
-    """Return parts of some data, each after its number of rows as u64; one byte 0 for each null.
-
-    Args:
-        data: bytes of all values, concatenated.
-        bounds: offset of each value in them, and the end of the last one.
-        rows: row offset of each value, and the end of the last one; for texts, rows are bytes.
-        nulls_of: an array of the same length whose nulls count.
-    """
+    """Return parts of some data after their numbers of rows; see `odfpy.data.slices.packing.prefixed`."""
     values = _elements(bounds.astype(np.int64, copy=False), data, nulls_of)
     ends = rows.astype(np.int64, copy=False)
     return _data(_prefixed(values, ends[1:] - ends[:-1]))
